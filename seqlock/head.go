@@ -1,0 +1,107 @@
+package seqlock
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+)
+
+// head is the part of a Value that does not depend on T. T follows it.
+//
+// seq is a sequence counter and the writers' lock in one word:
+//
+//	bits 63-2  number of writes that are complete
+//	bit 1      owned: somebody keeps writers out
+//	bit 0      open: T is whole, readers may copy it
+//
+// Its states, and who may change them:
+//
+//	00  no operation has looked at T's type yet       anyone, to 01
+//	01  at rest                                       anyone, to 11 or 10
+//	11  owned, T is whole                             the owner, to 10 or 01
+//	10  owned, T is being written                     the owner, to 01 or 11
+//
+// Facts, which the tests refer to:
+//
+//  1. T's words are written in state 10 only, by the owner, so by one goroutine.
+//  2. The store that leaves state 10 raises the count and comes after T's words.
+//  3. A reader copies in state 01 or 11 and then finds count and open as they
+//     were. By 1 and 2, no word that it copied was written in between: a reader
+//     that copied a word of a later write would find that write's state 10, or
+//     a higher count. That owned may have changed does not matter.
+//  4. By 3, a writer that gives up in state 11 disturbs no reader.
+//  5. Nobody sleeps, and no user code runs, in state 10. In assembly not even
+//     the scheduler can stop a goroutine there, only the kernel its thread.
+type head struct {
+	// mu is for writers that find seq owned: they sleep on it, and its holder
+	// alone spins for seq. Update holds both for as long as its function runs,
+	// a reader that needs several attempts owns seq only. Store takes seq
+	// without mu when it is free: that saves a locked instruction out of two.
+	mu  sync.Mutex
+	seq atomic.Uint64
+}
+
+const (
+	open       = 1
+	owned      = 2
+	states     = open | owned
+	countShift = 2
+	oneWrite   = 1 << countShift
+)
+
+// use checks, when h is used for the first time, that T may be in a Value.
+// ptr is a *T, of which only the type is looked at.
+func (h *head) use(ptr any) {
+	if h.seq.Load() == 0 {
+		mustHoldNoPointers(reflect.TypeOf(ptr).Elem())
+		h.seq.CompareAndSwap(0, open)
+	}
+}
+
+// lock takes mu and seq. It brings seq to state 11.
+func (h *head) lock() {
+	h.mu.Lock()
+	for i := 0; !h.own(h.seq.Load()); i++ {
+		relax(i) // For a Store or a reader, neither of which blocks.
+	}
+}
+
+// own brings seq from s to state 11, and reports false if s is not at rest or
+// not what seq is.
+func (h *head) own(s uint64) bool {
+	// Pairs with the steps that end ownership, in store, disown and publish:
+	// what was written there is seen here.
+	return s&states == open && h.seq.CompareAndSwap(s, s|owned)
+}
+
+// disown ends what own began, in state 11.
+func (h *head) disown() {
+	h.seq.Store(h.seq.Load() &^ owned) // Pairs with own.
+}
+
+func (h *head) unlock() {
+	h.disown()
+	h.mu.Unlock()
+}
+
+// storeSlow is store for a Value that is owned or new.
+func storeSlow(h *head, src any, n uintptr) {
+	h.use(src)
+	h.lock()
+	publish(h, src, n)
+	h.unlock()
+}
+
+// loadSlow is load for a Value that is being written or new, or after a read
+// that met a write.
+func loadSlow(h *head, dst any, n uintptr) {
+	h.use(dst)
+	for i := 0; !tryLoad(h, dst, n); i++ {
+		if i >= tries && h.own(h.seq.Load()) {
+			tryLoad(h, dst, n) // Cannot fail: seq is ours, in state 11.
+			h.disown()
+			return
+		}
+		relax(i)
+	}
+}

@@ -1,0 +1,18 @@
+//go:build (amd64 || arm64) && gc && !purego && !race
+
+package seqlock
+
+// The routines of words_unsafe.go in assembly, where each call of load, store
+// or publish is one instruction sequence that the scheduler cannot preempt, and
+// copies 16 or 32 bytes at a time. load and store jump to loadSlow and storeSlow
+// where the portable ones call them. What that gains is in docs/seqlock.md;
+// they can go when the compiler copies atomic words as fast.
+
+//go:noescape
+func load(h *head, dst any, n uintptr)
+
+//go:noescape
+func store(h *head, src any, n uintptr)
+
+//go:noescape
+func publish(h *head, src any, n uintptr)
