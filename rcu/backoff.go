@@ -1,0 +1,67 @@
+package rcu
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/quiesce-go/quiesce/asm"
+)
+
+const (
+	spins   = 256 // about 20 us
+	yields  = 8
+	napFrom = 20 * time.Microsecond
+	napTo   = time.Millisecond
+
+	expeditedYields = 128
+	expeditedNapTo  = 50 * time.Microsecond
+)
+
+// A backoff paces the looks of a waiter at what it waits for: it spins, then lets other
+// goroutines run, then sleeps longer and longer.
+type backoff struct {
+	expedited bool
+	tries     int
+	nap       time.Duration
+	timer     *time.Timer
+}
+
+func (b *backoff) reset() { b.tries, b.nap = 0, 0 }
+
+// pause waits a little. It returns ctx.Err() if ctx ends meanwhile.
+func (b *backoff) pause(ctx context.Context) error {
+	yields, to := yields, napTo
+	if b.expedited {
+		yields, to = expeditedYields, expeditedNapTo
+	}
+	if b.tries == 0 && runtime.GOMAXPROCS(0) == 1 {
+		b.tries = spins // Nobody else can run while this goroutine spins.
+	}
+	b.tries++
+	switch {
+	case b.tries <= spins:
+		asm.Pause()
+		return nil
+	case b.tries <= spins+yields:
+		runtime.Gosched()
+		return ctx.Err()
+	}
+	b.nap = min(max(2*b.nap, napFrom), to)
+	if ctx.Done() == nil {
+		time.Sleep(b.nap)
+		return nil
+	}
+	if b.timer == nil {
+		b.timer = time.NewTimer(b.nap)
+	} else {
+		b.timer.Reset(b.nap)
+	}
+	select {
+	case <-b.timer.C:
+		return nil
+	case <-ctx.Done():
+		b.timer.Stop()
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,121 @@
+package rcu
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/asm"
+)
+
+// A Head is what [Domain.CallHead] queues a callback by. Embed it in the object that the
+// callback is about, and nothing is allocated. The zero Head is ready. A Head must not be
+// copied, and not be used again before its callback has begun to run.
+type Head struct {
+	_ noCopy
+
+	next *Head // below it in its shard, then after it in its batch
+	fn   func(*Head)
+
+	queued uint32 // 1 from CallHead until just before fn is called
+}
+
+// A shard takes in callbacks from some of the CPUs: a stack, emptied as a whole by the worker.
+type shard struct {
+	top    atomic.Pointer[Head]
+	queued atomic.Uint64 // ever
+	_      [lineSize - 8 - wordSize]byte
+}
+
+const maxShards = 64
+
+func newIntake() []shard {
+	n := 1 << bits.Len(uint(asm.Columns()-1))
+	return make([]shard, min(n, maxShards))
+}
+
+// enqueue queues h, and reports whether d is open.
+func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
+	if fn == nil {
+		panic("rcu: Call of a nil function")
+	}
+	if atomic.SwapUint32(&h.queued, 1) != 0 {
+		panic("rcu: CallHead of a Head that is queued already")
+	}
+	h.fn = fn
+	s := &d.intake[asm.CPU()&(len(d.intake)-1)]
+	s.queued.Add(1)
+	for {
+		top := s.top.Load()
+		h.next = top
+		// Pairs with the Swap in splice, for h and for what the caller unpublished.
+		if s.top.CompareAndSwap(top, h) {
+			break
+		}
+	}
+	d.hook(hookQueued)
+	return d.worker.state.Load() == workerRunning || d.rouse()
+}
+
+// CallHead has fn(h) called after a grace period, by d's worker goroutine. It returns at once,
+// also in a section and in a callback, allocates nothing, and costs some ten nanoseconds.
+// Callbacks queued by one goroutine mostly run in the order of the calls; do not rely on it.
+//
+// The ends of all sections that began before the call synchronize before the call of fn, as does
+// the call of CallHead. In fn, d's waits return [ErrDeadlock]; it may do anything else, such as
+// queue h again. One callback runs at a time, so fn should be short: see [Domain.Go]. A panic in
+// fn ends the program; runtime.Goexit in it ends the callback only.
+//
+// CallHead panics if h is queued already, if fn is nil, and if d is closed.
+func (d *Domain) CallHead(h *Head, fn func(*Head)) {
+	if !d.enqueue(h, fn) {
+		panic("rcu: CallHead of a closed Domain")
+	}
+}
+
+// Call has fn called after a grace period, as CallHead does. It allocates once.
+func (d *Domain) Call(fn func()) {
+	if d.TryCall(fn) != nil {
+		panic("rcu: Call of a closed Domain")
+	}
+}
+
+// TryCall is Call, and returns [ErrClosed] if d is closed.
+func (d *Domain) TryCall(fn func()) error {
+	if fn == nil {
+		panic("rcu: Call of a nil function")
+	}
+	if !d.enqueue(newNode(callback(fn)), runNode) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Go runs fn after a grace period in a goroutine of its own, where it may block and wait for d. A
+// [Domain.Barrier] covers the start of fn, not its end.
+func (d *Domain) Go(fn func()) {
+	if fn == nil {
+		panic("rcu: Go of a nil function")
+	}
+	d.Call(func() { go fn() })
+}
+
+// Retire has free(v) called after a grace period, as Call does: v is no longer reachable by
+// new readers, and free is what becomes of it once the old ones have gone. It allocates once.
+func Retire[T any](d *Domain, v T, free func(T)) {
+	if free == nil {
+		panic("rcu: Retire with a nil function")
+	}
+	r := &retired[T]{v: v, free: free}
+	r.runner = r
+	if !d.enqueue(&r.Head, runNode) {
+		panic("rcu: Retire of a closed Domain")
+	}
+}
+
+type retired[T any] struct {
+	node
+	v    T
+	free func(T)
+}
+
+func (r *retired[T]) run() { r.free(r.v) }

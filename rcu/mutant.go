@@ -1,0 +1,14 @@
+package rcu
+
+// The faults that a build with the tag quiesce_mutant can have, by the name in the
+// environment variable QUIESCE_MUTANT.
+const (
+	mutantNone           = ""
+	mutantJoin           = "join"           // an arrival joins the grace period in progress
+	mutantNoFence        = "nofence"        // a grace period begins without a fence
+	mutantOnePhase       = "onephase"       // only the current phase of Guards is waited for
+	mutantNestRefresh    = "nestrefresh"    // a nested Lock announces a new number
+	mutantSkipSlot       = "skipslot"       // the scan leaves out one record and one phase
+	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds
+	mutantNoEdge         = "noedge"         // the race detector is not told about sections
+)

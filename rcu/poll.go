@@ -1,0 +1,52 @@
+package rcu
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Cookie names a grace period of one [Domain]: one that begins after the call that
+// returned the Cookie. Cookies are comparable; the zero Cookie names one that has ended.
+type Cookie struct{ n uint64 }
+
+// Cookie returns a Cookie without asking for its grace period: it ends when others wait
+// for it, or when [Domain.Wait] does. It costs a few nanoseconds and does not block.
+func (d *Domain) Cookie() Cookie { return Cookie{d.arrive()} }
+
+// StartPoll returns a Cookie and has d's worker bring its grace period about. It does not
+// block. It panics if d is closed.
+func (d *Domain) StartPoll() Cookie {
+	c := Cookie{d.arrive()}
+	w := &d.worker
+	for {
+		want := w.want.Load()
+		// Pairs with the load in idle, which follows the worker's change of state.
+		if want >= c.n || w.want.CompareAndSwap(want, c.n) {
+			break
+		}
+	}
+	d.hook(hookQueued)
+	if !d.rouse() {
+		panic("rcu: StartPoll of a closed Domain")
+	}
+	return c
+}
+
+// Poll reports whether c's grace period has ended. If so, the ends of the sections that it waited
+// for synchronize before the return. It costs one load.
+func (d *Domain) Poll(c Cookie) bool { return d.done.Load() >= c.n }
+
+// Wait waits until c's grace period has ended, and brings it about if nobody else does. Its
+// errors and its ordering are those of [Domain.Synchronize]. It panics if c cannot be d's.
+func (d *Domain) Wait(ctx context.Context, c Cookie) error {
+	if err := d.mayWait(ctx, "Wait"); err != nil {
+		return err
+	}
+	if c.n > d.newest()+1 {
+		panic("rcu: Wait for a Cookie of another Domain")
+	}
+	if err := d.wait(ctx, c.n, false); err != nil {
+		return fmt.Errorf("rcu: Wait: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package rcu
+
+const raceEnabled = true

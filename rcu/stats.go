@@ -1,0 +1,59 @@
+package rcu
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats is a snapshot of what a [Domain] has done.
+type Stats struct {
+	GracePeriods uint64 // ended
+
+	// Of the ended grace periods, from begin to end.
+	LatencyLast, LatencyMax, LatencyMean time.Duration
+
+	CallbacksQueued  uint64 // ever, by Call and its kin
+	CallbacksRun     uint64 // begun to run
+	CallbacksPending uint64 // queued and not run
+
+	// OldestPending is how long the callbacks that wait for the current grace period
+	// have been waiting, since the worker took them in.
+	OldestPending time.Duration
+
+	Readers int // not closed
+
+	// ReaderMode says what sections do: "membarrier" where they execute no barrier, since
+	// grace periods do it for them; "fenced" where they do; "race" in race builds, where they use
+	// atomic operations that the race detector sees.
+	ReaderMode string
+}
+
+// Stats returns a snapshot. Its fields are not read at one instant.
+func (d *Domain) Stats() Stats {
+	gp, w := &d.gp, &d.worker
+	s := Stats{
+		GracePeriods: gp.ended.Load(),
+		LatencyLast:  gp.last.Load(),
+		LatencyMax:   gp.longest.Load(),
+		CallbacksRun: atomic.LoadUint64(&w.ran), // before queued, or pending could be negative
+		Readers:      int(d.readers.open.Load()),
+		ReaderMode:   "membarrier",
+	}
+	for i := range d.intake {
+		s.CallbacksQueued += d.intake[i].queued.Load()
+	}
+	s.CallbacksPending = s.CallbacksQueued - s.CallbacksRun
+	if s.GracePeriods > 0 {
+		s.LatencyMean = gp.total.Load() / time.Duration(s.GracePeriods)
+	}
+	if t := w.taken.Load(); t != 0 {
+		s.OldestPending = time.Duration(time.Now().UnixNano() - t)
+	}
+	switch {
+	case raceEnabled:
+		s.ReaderMode = "race"
+	case d.fenced:
+		s.ReaderMode = "fenced"
+	}
+	return s
+}
