@@ -1,0 +1,261 @@
+package asm
+
+// This file uses unsafe to find a word of per-CPU memory by its column. The
+// memory comes from memory_*.go, is never given back to the kernel and holds no
+// pointers.
+
+import (
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// MaxWords is the largest number of words a Block can have.
+const MaxWords = columnBytes / 8
+
+// A Block is a run of 64-bit words of per-CPU memory: every column has a copy
+// of the run, and an operation works on the copy in its own column. A column
+// belongs to a CPU, a P, or a hash, depending on the tier (see the package
+// comment); [Columns] of them belong to a tier.
+//
+// The zero Block has no memory; Alloc gives it some, and so does the first Add,
+// one word. The memory is outside the Go heap and holds no pointers. It returns
+// to the process's pool when the Block is no longer reachable. A Block may be
+// used by any number of goroutines and must not be copied.
+//
+// Word indexes are not checked: an index at or above the number of words
+// touches another Block's words or faults. Package percpu has checked ones.
+//
+// The layout is that of tcmalloc's and librseq's per-CPU areas.
+type Block struct {
+	_ noCopy
+
+	// base is the address of the first word in column 0 of the rseq tier, nil
+	// before Alloc and while diverted. Sequences load it plainly, everything
+	// else atomically; it is stored after lease. An operation that finds nil
+	// takes the slow path, which is why diverting costs others nothing.
+	base unsafe.Pointer
+
+	// lease, once set, stays.
+	lease atomic.Pointer[lease]
+}
+
+// A lease is the part of a Block that does not change. The pool takes the words
+// back when it is unreachable.
+type lease struct {
+	base   unsafe.Pointer
+	divert atomic.Pointer[func(i int, delta int64)]
+}
+
+// Alloc gives b n words, all zero, at a multiple of n words rounded up to a
+// power of two, so that up to eight words never straddle a cache line. It does
+// nothing if b has its memory already. It panics if n is not in [1, MaxWords].
+// It takes a lock, and memory from the kernel once for every 8192 words.
+func (b *Block) Alloc(n int) {
+	if n < 1 || n > MaxWords {
+		panic("asm: Block.Alloc of a number of words outside [1, MaxWords]")
+	}
+	decide()
+	pool.Lock()
+	defer pool.Unlock()
+	if b.lease.Load() != nil {
+		return
+	}
+	class := bits.Len(uint(n - 1))
+	base := pool.takeLocked(class)
+	l := &lease{base: base}
+	runtime.AddCleanup(l, release, run{base, class})
+	b.lease.Store(l)
+	atomic.StorePointer(&b.base, base)
+}
+
+// Add adds delta to word i in the caller's column. It compiles to one call.
+//
+// Ordering: none in the rseq and pinned tiers beyond what a plain store has, a
+// store-release on arm64; whoever calls Fence and then Sum sees every Add that
+// preceded the Fence on its thread, and everything that follows an Add it did
+// not see sees what was written before the Fence. In the shared tier it is an
+// atomic add.
+//
+// Cost: 2 to 3 ns in the rseq tier. It never blocks and does not allocate,
+// except on the zero Block.
+func (b *Block) Add(i int, delta int64) { blockAdd(b, i, delta) }
+
+// AddShared adds delta to word i in a column of the shared tier, by an atomic
+// add: a full barrier, on every tier, without the help of Fence.
+func (b *Block) AddShared(i int, delta int64) {
+	b.words().addShared(i, delta)
+}
+
+// Sum returns the sum of word i over all columns. It counts every Add that
+// happens before it, and each Add that runs beside it is counted or not. Words
+// are loaded atomically, in the order of the columns. It costs a cache miss
+// for each column written since the last Sum and does not allocate.
+func (b *Block) Sum(i int) int64 {
+	l := b.lease.Load()
+	if l == nil {
+		return 0
+	}
+	// A thread that is about to use a tier for the first time marks it
+	// before its Add. Pairs with markUsed.
+	used := tiersUsed.Load()
+	var sum int64
+	for t := range tierCount {
+		if used&(1<<t) == 0 {
+			continue
+		}
+		for c := range columns {
+			sum += atomic.LoadInt64(l.word(t, c, i))
+		}
+	}
+	return sum
+}
+
+// Column returns the column that an Add of the caller would use now: the
+// caller's CPU number in the rseq tier, its P's in the pinned tier. Columns
+// from Columns() on belong to threads that fall back; ColumnCount bounds them.
+func Column() int {
+	decide()
+	switch currentTier() {
+	case tierRSEQ:
+		c := rseqColumn()
+		if c < 0 && rseqThread() {
+			c = rseqColumn()
+		}
+		if c >= 0 {
+			return c
+		}
+	case tierPinned:
+		p := procPin()
+		procUnpin()
+		if p < columns {
+			return p
+		}
+	default:
+		return sharedColumn()
+	}
+	return columns + sharedColumn()
+}
+
+// ColumnCount returns the number of values that Column can have.
+func ColumnCount() int {
+	decide()
+	if currentTier() == tierShared {
+		return columns
+	}
+	return 2 * columns
+}
+
+// Columns returns the number of columns of one tier, which is the number of
+// CPUs that the kernel may ever bring up.
+func Columns() int { return columns }
+
+// Load returns word i of column col, by an atomic load.
+func (b *Block) Load(col, i int) int64 {
+	return atomic.LoadInt64(b.words().column(col, i))
+}
+
+// CompareAndSwap replaces old by new in word i of column col. It returns false
+// if the word is not old, or if col is the column of a CPU or a P that the
+// caller is not on. It is atomic with every other operation on that word. A
+// sequence that is aborted 64 times in a row also reports false.
+func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
+	l := b.words()
+	t := currentTier()
+	switch {
+	case t == tierShared || col >= columns:
+		markUsed(tierShared)
+		return atomic.CompareAndSwapInt64(l.column(col, i), old, new)
+	case t == tierRSEQ:
+		rseqThread()
+		return blockCompareAndSwap(b, col, i, old, new)
+	}
+	w := l.word(tierPinned, col, i)
+	p := procPin()
+	ok := p == col && *w == old
+	if ok {
+		*w = new
+	}
+	procUnpin()
+	return ok
+}
+
+// Divert makes every Add that begins after it call f instead, nil ends that.
+// Sum, Load and AddShared keep working on the words. It switches a hot path off
+// without a check in it.
+func (b *Block) Divert(f func(i int, delta int64)) {
+	l := b.words()
+	if f == nil {
+		l.divert.Store(nil)
+		atomic.StorePointer(&b.base, l.base)
+		return
+	}
+	l.divert.Store(&f)
+	atomic.StorePointer(&b.base, nil)
+}
+
+// words returns b's lease, after allocating one word if b has none.
+func (b *Block) words() *lease {
+	l := b.lease.Load()
+	if l == nil {
+		b.Alloc(1)
+		l = b.lease.Load()
+	}
+	return l
+}
+
+// blockAddSlow is where blockAdd goes when a sequence cannot be used: the Block
+// is zero or diverted, the thread is not registered, the tier is another, the
+// kernel's CPU number is out of range, or the sequence was aborted too often.
+func blockAddSlow(b *Block, i int, delta int64) {
+	decide()
+	again := b.lease.Load() == nil
+	l := b.words()
+	if f := l.divert.Load(); f != nil {
+		(*f)(i, delta)
+		return
+	}
+	switch currentTier() {
+	case tierRSEQ:
+		// Each of the two reasons to try again happens once, to a Block and
+		// to a thread, so this ends.
+		if rseqThread() || again {
+			blockAdd(b, i, delta)
+			return
+		}
+	case tierPinned:
+		p := procPin()
+		if p < columns {
+			*l.word(tierPinned, p, i) += delta // the P's own word; nobody else stores to it
+			procUnpin()
+			return
+		}
+		procUnpin()
+	}
+	l.addShared(i, delta)
+}
+
+func (l *lease) addShared(i int, delta int64) {
+	markUsed(tierShared)
+	atomic.AddInt64(l.word(tierShared, sharedColumn(), i), delta)
+}
+
+// word returns word i of column c of tier t.
+func (l *lease) word(t, c, i int) *int64 {
+	return (*int64)(unsafe.Add(l.base, (t*columns+c)<<columnShift+i*8))
+}
+
+// column is word for a column number as Column returns it.
+func (l *lease) column(col, i int) *int64 {
+	if col < columns {
+		return l.word(currentTier(), col, i)
+	}
+	return l.word(tierShared, col-columns, i)
+}
+
+// noCopy lets go vet's copylocks check find copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}

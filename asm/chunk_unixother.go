@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package asm
+
+const mapNoReserve = 0
+
+func smallPages([]byte) {}

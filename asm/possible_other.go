@@ -1,0 +1,7 @@
+//go:build !linux
+
+package asm
+
+import "runtime"
+
+func possibleCPUs() int { return runtime.NumCPU() }

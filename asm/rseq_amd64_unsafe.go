@@ -1,0 +1,57 @@
+//go:build linux && !android && amd64 && gc && !purego && !race && !go1.28
+
+package asm
+
+// See rseq_asm_unsafe.go for the facts this relies on.
+
+import (
+	"errors"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// rseqSignature stands before every abort handler. It is the operand of
+	// a UD1, so that it is no valid code; glibc registers with the same.
+	rseqSignature = 0x53053053
+
+	ownAreaAt     = 8 // FS:8 is m.tls[2]
+	foreignAreaAt = 0 // FS:0 is the thread pointer itself, in every libc
+)
+
+var signatureBytes = []byte{0x0f, 0xb9, 0x3d, 0x53, 0x30, 0x05, 0x53}
+
+// Defined in rseq_amd64.s: descriptors, and the addresses of the functions.
+var (
+	addCS, casCS, probeCS       csDescriptor
+	addCode, casCode, probeCode *[sequenceLen]byte
+)
+
+func sequences() []sequence {
+	arm := []byte{0x48, 0x89, 0x50, 0x08} // MOVQ DX, 8(AX)
+	return []sequence{
+		{"blockAdd", addCode, &addCS, arm, []byte{0x48, 0x01, 0x3c, 0x0b}},            // ADDQ DI, (BX)(CX*1)
+		{"blockCompareAndSwap", casCode, &casCS, arm, []byte{0x4c, 0x89, 0x0b}},       // MOVQ R9, (BX)
+		{"rseqProbe", probeCode, &probeCS, arm, []byte{0xc6, 0x44, 0x24, 0x10, 0x00}}, // MOVB $0, ret+8(FP)
+	}
+}
+
+// layoutCheck tests that FS:8 is a word of this thread's m that nobody uses.
+func layoutCheck() error {
+	procPin()
+	defer procUnpin()
+	const archGetFS, mSize = 0x1003, 4096
+	var fs uintptr
+	if _, _, errno := unix.RawSyscall(unix.SYS_ARCH_PRCTL, archGetFS, uintptr(unsafe.Pointer(&fs)), 0); errno != 0 {
+		return errno
+	}
+	m := uintptr(currentM())
+	if fs <= m || fs-m > mSize {
+		return errors.New("FS does not point into the runtime's m")
+	}
+	if getArea() != nil {
+		return errors.New("FS:8 is in use")
+	}
+	return nil
+}

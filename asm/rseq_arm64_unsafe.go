@@ -1,0 +1,58 @@
+//go:build linux && !android && arm64 && gc && !purego && !race && !go1.28
+
+package asm
+
+// See rseq_asm_unsafe.go for the facts this relies on.
+
+import (
+	"errors"
+	"unsafe"
+)
+
+const (
+	// rseqSignature stands before every abort handler: BRK #0x45e0, which
+	// glibc registers with too.
+	rseqSignature = 0xd428bc00
+
+	ownAreaAt     = 0 // TPIDR_EL0 has no neighbours
+	foreignAreaAt = 0
+)
+
+var signatureBytes = []byte{0x00, 0xbc, 0x28, 0xd4}
+
+// Defined in rseq_arm64.s: descriptors, and the addresses of the functions.
+var (
+	addCS, casCS, probeCS       csDescriptor
+	addCode, casCode, probeCode *[sequenceLen]byte
+)
+
+func sequences() []sequence {
+	arm := []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
+	return []sequence{
+		{"blockAdd", addCode, &addCS, arm, []byte{0xca, 0xfc, 0x9f, 0xc8}},            // STLR R10, (R6)
+		{"blockCompareAndSwap", casCode, &casCS, arm, []byte{0xc4, 0xfc, 0x9f, 0xc8}}, // STLR R4, (R6)
+		{"rseqProbe", probeCode, &probeCS, arm, []byte{0xff, 0x43, 0x00, 0x39}},       // MOVB ZR, ret+8(FP)
+	}
+}
+
+// layoutCheck tests that g.m is where we read it and that TPIDR_EL0 is unused.
+func layoutCheck() error {
+	procPin()
+	defer procUnpin()
+	// The first word of an m is its g0, whose m is this m.
+	m := currentM()
+	if m == nil {
+		return errors.New("g.m is not where it was")
+	}
+	g0 := *(*unsafe.Pointer)(m)
+	if g0 == nil || *(*unsafe.Pointer)(unsafe.Add(g0, 48)) != m {
+		return errors.New("g.m is not where it was")
+	}
+	if rawArea() != nil {
+		return errors.New("TPIDR_EL0 is in use")
+	}
+	return nil
+}
+
+// rawArea returns TPIDR_EL0.
+func rawArea() unsafe.Pointer

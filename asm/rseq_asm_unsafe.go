@@ -1,0 +1,384 @@
+//go:build linux && !android && (amd64 || arm64) && gc && !purego && !race && !go1.28
+
+package asm
+
+// This file registers threads with rseq(2) and checks what the sequences in
+// rseq_$GOARCH.s rely on. It uses unsafe for memory that the kernel writes.
+//
+// Runtime facts, with Go 1.26 and 1.27 tested (the build constraint above ends
+// with the newest tested release):
+//
+//   - Without cgo nobody else registers rseq, and the runtime leaves a word of
+//     thread-local storage to us: on amd64 FS points at m.tls+8, where only
+//     FS:-8 (g) is used; FS:8 is zero on a new thread. On arm64 TPIDR_EL0 is
+//     not used, but clone copies it, so an area names the m it belongs to.
+//   - g.m is at offset 48 of g.
+//   - A goroutine is never preempted by the scheduler inside assembly, and
+//     every signal, the scheduler's own too, aborts a sequence.
+//
+// layoutCheck tests the first two at start-up. With cgo, FS and TPIDR_EL0
+// belong to libc; then glibc's own registration is used.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const rseqBuilt = true
+
+// area is the kernel's struct rseq with what we keep about its thread. Two
+// areas never share a cache line: the owner writes cs at every sequence.
+type area struct {
+	cpuStart uint32 // written by the kernel
+	cpuID    uint32 // written by the kernel: the CPU, or one of the two values below
+	cs       uint64 // written by the thread; the kernel clears it
+	flags    uint32
+	node     uint32
+	mmCID    uint32
+	_        uint32
+
+	m   uintptr // the runtime's m of the thread; offset 32, read by rseq_arm64.s
+	tid int32   // the thread; 0: the area is free
+	_   [20]byte
+}
+
+const (
+	areaSize = 64
+
+	// registered is the number of bytes we register. More than the original
+	// 32 selects rules under which ids are not refreshed on signals.
+	registered = 32
+
+	cpuUninitialized = ^uint32(0)     // registration has not taken effect
+	cpuFailed        = ^uint32(0) - 1 // registration was refused
+)
+
+var _ [areaSize - unsafe.Sizeof(area{})]byte
+var _ [unsafe.Sizeof(area{}) - areaSize]byte
+var _ [0]byte = [unsafe.Offsetof(area{}.m) - 32]byte{}
+
+// Read by the assembly. They are written by rseqStart and by tests only, and
+// every value leads a sequence to memory that may be read.
+var (
+	// areaAt is where the thread keeps the pointer to its area (amd64: an
+	// offset from FS) and areaDelta what to add to that pointer.
+	areaAt, areaDelta uintptr
+	// foreign is set when the areas are not ours (arm64: they name no m).
+	foreign uint64
+	// rseqColumns bounds the columns that a sequence may touch; 0 sends
+	// every operation to the slow path. A CPU number from the kernel that
+	// is not below it is not trusted.
+	rseqColumns uint32
+)
+
+func setRSEQColumns(n uint32) { atomic.StoreUint32(&rseqColumns, n) }
+
+// areas hands out areas for threads that register. An area outlives its
+// thread, because the kernel may write to it until the thread is gone, and is
+// used again when the kernel no longer knows the thread.
+var areas struct {
+	sync.Mutex
+	all     []*area          // off the Go heap, never unmapped
+	free    []int            // indexes into all with tid == 0
+	owners  []unsafe.Pointer // owners[i] keeps all[i].m from being collected, so that its address names one thread only
+	sweepAt int              // number of areas at which dead threads are looked for
+	refused atomic.Uint64
+}
+
+// takeArea returns a zeroed area that belongs to no thread.
+func takeArea() (int, *area) {
+	areas.Lock()
+	defer areas.Unlock()
+	if len(areas.free) == 0 && len(areas.all) >= areas.sweepAt {
+		sweepAreasLocked()
+	}
+	if len(areas.free) == 0 {
+		growAreasLocked()
+	}
+	n := len(areas.free)
+	if n == 0 {
+		return 0, nil // no memory: the thread will try again
+	}
+	i := areas.free[n-1]
+	areas.free = areas.free[:n-1]
+	return i, areas.all[i]
+}
+
+func giveBackArea(i int) {
+	areas.Lock()
+	defer areas.Unlock()
+	dropAreaLocked(i)
+}
+
+// dropAreaLocked frees area i. The caller holds areas' lock and knows that no
+// thread uses it.
+func dropAreaLocked(i int) {
+	*areas.all[i] = area{cpuID: cpuUninitialized}
+	areas.owners[i] = nil
+	areas.free = append(areas.free, i)
+}
+
+// sweepAreasLocked frees the areas of threads that have ended. A thread id
+// that was given to another thread of this process keeps its area until a
+// later sweep. The caller holds areas' lock.
+func sweepAreasLocked() {
+	pid := unix.Getpid()
+	for i, a := range areas.all {
+		if tid := atomic.LoadInt32(&a.tid); tid != 0 && unix.Tgkill(pid, int(tid), 0) == unix.ESRCH {
+			dropAreaLocked(i)
+		}
+	}
+	areas.sweepAt = max(256, 2*(len(areas.all)-len(areas.free)))
+}
+
+// growAreasLocked maps a page of areas. The caller holds areas' lock.
+func growAreasLocked() {
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return
+	}
+	for ; len(page) >= areaSize; page = page[areaSize:] {
+		areas.all = append(areas.all, (*area)(unsafe.Pointer(&page[0])))
+		areas.owners = append(areas.owners, nil)
+		dropAreaLocked(len(areas.all) - 1)
+	}
+}
+
+// rseqThread registers the calling thread if that was not tried before. It
+// reports whether the thread is newly registered, in which case a sequence
+// that found no area is worth another try. A thread that the kernel refuses
+// keeps an area whose CPU number no sequence accepts.
+func rseqThread() (fresh bool) {
+	if foreign != 0 || rseqErr != nil || currentArea() != nil {
+		return false
+	}
+	i, a := takeArea()
+	if a == nil {
+		return false
+	}
+	// No user code and nothing that may park runs between here and the
+	// unpin, so that the thread stays the same.
+	procPin()
+	if currentArea() != nil { // the goroutine changed threads meanwhile
+		procUnpin()
+		giveBackArea(i)
+		return true
+	}
+	m := currentM()
+	a.m = uintptr(m)
+	atomic.StoreInt32(&a.tid, int32(rawGettid()))
+	err := registerArea(a)
+	setArea(unsafe.Pointer(a))
+	procUnpin()
+
+	areas.Lock()
+	areas.owners[i] = m // m is alive until here: it ran this code, or its thread did
+	areas.Unlock()
+	if err != nil {
+		areas.refused.Add(1)
+		return false
+	}
+	return true
+}
+
+// registerArea makes a the calling thread's area, or marks it as refused.
+func registerArea(a *area) error {
+	errno := rseqSyscall(a)
+	if errno != 0 {
+		atomic.StoreUint32(&a.cpuID, cpuFailed)
+		return errno
+	}
+	// The kernel fills the ids before it returns to us. One that does not,
+	// or that names a CPU it says does not exist, is not to be trusted.
+	if id := atomic.LoadUint32(&a.cpuID); id >= uint32(columns) {
+		return fmt.Errorf("rseq(2) succeeded but left cpu_id at %#x (possible CPUs: %d)", id, columns)
+	}
+	return nil
+}
+
+// rseqSyscall is a variable for the tests.
+var rseqSyscall = func(a *area) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RSEQ, uintptr(unsafe.Pointer(a)), registered, 0, rseqSignature, 0, 0)
+	return errno
+}
+
+func rawGettid() int {
+	tid, _, _ := unix.RawSyscall(unix.SYS_GETTID, 0, 0, 0)
+	return int(tid)
+}
+
+// currentArea returns the calling thread's area, or nil.
+func currentArea() *area { return (*area)(getArea()) }
+
+// rseqColumn returns the CPU number that the kernel keeps in the calling
+// thread's area, or -1.
+func rseqColumn() int {
+	if rseqErr != nil {
+		return -1
+	}
+	id := areaCPU()
+	if id >= int64(atomic.LoadUint32(&rseqColumns)) {
+		return -1
+	}
+	return int(id)
+}
+
+func rseqInfo() RSEQInfo {
+	info := RSEQInfo{Owner: "quiesce", FeatureSize: 20, Refused: areas.refused.Load()}
+	if foreign != 0 {
+		info.Owner, info.FeatureSize = "glibc", glibcSize
+		return info
+	}
+	areas.Lock()
+	info.Threads = len(areas.all) - len(areas.free)
+	areas.Unlock()
+	return info
+}
+
+// rseqStart decides whether restartable sequences work here. It leaves the
+// calling thread registered if they do. Until setRSEQColumns opens the columns,
+// and for good if this fails, no sequence looks at an area.
+func rseqStart() error {
+	if err := findSequences(); err != nil {
+		return err
+	}
+	if isCgo {
+		off, size, err := glibcRSEQ()
+		if err != nil {
+			return err
+		}
+		glibcSize = size
+		areaAt, areaDelta, foreign = foreignAreaAt, off, 1
+	} else {
+		areaAt = ownAreaAt
+		if err := layoutCheck(); err != nil {
+			return err
+		}
+		rseqThread()
+	}
+	return probe()
+}
+
+var glibcSize uint32
+
+// probe lets the kernel interrupt a sequence and sees whether it is restarted,
+// after comparing the CPU number with getcpu(2).
+func probe() error {
+	procPin()
+	defer procUnpin()
+	a := currentArea()
+	if a == nil {
+		return errors.New("no memory for the thread's area")
+	}
+	switch id := atomic.LoadUint32(&a.cpuID); {
+	case foreign != 0 && id >= uint32(columns):
+		return fmt.Errorf("glibc did not register its threads (cpu_id is %#x)", id)
+	case id == cpuFailed:
+		return fmt.Errorf("%w: the kernel refuses rseq(2): %w", ErrUnsupported, rseqSyscall(a))
+	case id >= uint32(columns):
+		return fmt.Errorf("the kernel accepted rseq(2) but does not fill in the CPU number (cpu_id is %#x)", id)
+	}
+	agree := false
+	for range 100 { // the thread may move between the two
+		before := atomic.LoadUint32(&a.cpuID)
+		cpu, _, ok := getcpu()
+		if !ok { // then there is nothing to compare with
+			agree = true
+			break
+		}
+		if agree = uint32(cpu) == before; agree {
+			break
+		}
+	}
+	if !agree {
+		return errors.New("rseq's CPU number is not that of getcpu(2)")
+	}
+	for range 5 {
+		disarm, err := alarm()
+		if err != nil {
+			return fmt.Errorf("cannot test that sequences are restarted: %w", err)
+		}
+		aborted := rseqProbe(1 << 25)
+		disarm()
+		if aborted {
+			return nil
+		}
+	}
+	return errors.New("a signal did not abort a restartable sequence")
+}
+
+// alarm has the kernel signal the calling thread in a moment. The signal is
+// SIGURG, which the runtime sends to its own threads all the time.
+func alarm() (disarm func(), err error) {
+	type sigevent struct { // the kernel's struct sigevent on 64-bit machines
+		value  uintptr
+		signo  int32
+		notify int32
+		tid    int32
+		_      [44]byte
+	}
+	const clockMonotonic, sigevThreadID = 1, 4
+	ev := sigevent{signo: int32(unix.SIGURG), notify: sigevThreadID, tid: int32(rawGettid())}
+	var id int32
+	if _, _, e := unix.RawSyscall(unix.SYS_TIMER_CREATE, clockMonotonic, uintptr(unsafe.Pointer(&ev)), uintptr(unsafe.Pointer(&id))); e != 0 {
+		return nil, fmt.Errorf("timer_create: %w", e)
+	}
+	when := [4]int64{0, 0, 0, 20_000} // interval and value, seconds and nanoseconds
+	if _, _, e := unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(id), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); e != 0 {
+		err = fmt.Errorf("timer_settime: %w", e)
+	}
+	disarm = func() { unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(id), 0, 0) }
+	if err != nil {
+		disarm()
+		return nil, err
+	}
+	return disarm, nil
+}
+
+// A sequence ties a function of rseq_$GOARCH.s to its descriptor, the kernel's
+// struct rseq_cs: where the sequence starts (behind the store of the
+// descriptor's address), where it has committed, and where to go on abort
+// (behind the signature). The offsets depend on the assembler, so they are not
+// written down but found in the code by the bytes given here.
+type sequence struct {
+	name        string
+	code        *[sequenceLen]byte
+	cs          *csDescriptor
+	arm, commit []byte
+}
+
+const sequenceLen = 256
+
+type csDescriptor struct {
+	version, flags uint32
+	start          uint64
+	length         uint64
+	abort          uint64
+}
+
+// findSequences fills the descriptors. It runs before any sequence does.
+func findSequences() error {
+	for _, s := range sequences() {
+		code := s.code[:]
+		arm := bytes.Index(code, s.arm)
+		commit := bytes.Index(code, s.commit)
+		sig := bytes.Index(code, signatureBytes)
+		if arm < 0 || commit < arm || sig < commit {
+			return fmt.Errorf("the assembler laid out %s in an unknown way", s.name)
+		}
+		base := uint64(uintptr(unsafe.Pointer(s.code)))
+		start := base + uint64(arm+len(s.arm))
+		*s.cs = csDescriptor{
+			start:  start,
+			length: base + uint64(commit+len(s.commit)) - start,
+			abort:  base + uint64(sig+len(signatureBytes)),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+//go:build !(linux && !android && (amd64 || arm64) && gc && !purego && !race && !go1.28)
+
+package asm
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// rseqBuilt says whether this build has restartable sequences at all.
+const rseqBuilt = false
+
+func rseqStart() error {
+	return fmt.Errorf("%w in this build (%s/%s %s; needs linux on amd64 or arm64, no -race, no -tags purego, a Go release it was tested with)",
+		ErrUnsupported, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+func rseqInfo() RSEQInfo       { return RSEQInfo{} }
+func rseqThread() (fresh bool) { return false }
+func rseqColumn() (c int)      { return -1 }
+func setRSEQColumns(uint32)    {}
+
+func cpu() int {
+	if c, ok := cheapCPU(); ok {
+		return c
+	}
+	return cpuSlow()
+}
+
+func blockAdd(b *Block, i int, delta int64) { blockAddSlow(b, i, delta) }
+
+func blockCompareAndSwap(b *Block, col, i int, old, new int64) bool {
+	panic("asm: a restartable sequence in a build without them")
+}
