@@ -1,0 +1,102 @@
+package idr
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// checkLocked panics if something about the tree or the directory is not as tree.go and core.go
+// say. Builds with the tag invariants call it after each change; tests call it besides. c.mu is
+// held.
+func (c *core) checkLocked() {
+	fail := func(format string, args ...any) {
+		panic(fmt.Sprintf("idr: broken invariant: "+format, args...))
+	}
+	taken, leaves, empty, low := 0, uintptr(0), 0, uintptr(0)
+	var walk func(p, n *node)
+	walk = func(p, n *node) {
+		if n.parent != p {
+			fail("parent of %#x/%d", n.base, n.shift)
+		}
+		if n.base&(fan<<n.shift-1) != 0 {
+			fail("base of %#x/%d", n.base, n.shift)
+		}
+		if n.held&^n.full != 0 {
+			fail("%#x/%d: held %#x is not within full %#x", n.base, n.shift, n.held, n.full)
+		}
+		if n.shift == 0 {
+			leaves++
+			taken += bits.OnesCount64(n.full)
+			if n.full == 0 {
+				if empty++; n != c.idle {
+					fail("empty leaf %#x", n.base)
+				}
+			}
+			for i := range uintptr(fan) {
+				if n.slots[i].Load() != nil && (n.full&^n.held)>>i&1 == 0 {
+					fail("pointer of %#x, which has none", n.base+i)
+				}
+			}
+			if n.base == low && n.full == allFull {
+				low += fan
+			} else if n.base == low {
+				low += uintptr(bits.TrailingZeros64(^n.full))
+			}
+			if i := n.base / fan; i < uintptr(len(c.leaves)) && c.leaves[i].Load() != n {
+				fail("directory at %#x", n.base)
+			}
+			return
+		}
+		if n.held != 0 {
+			fail("held in inner node %#x/%d", n.base, n.shift)
+		}
+		kids := 0
+		for i := range uintptr(fan) {
+			kid := asNode(n.slots[i].Load())
+			if kid != nil {
+				kids++
+				if n.slot(kid.base) != i || kid.shift >= n.shift {
+					fail("place of %#x/%d below %#x/%d", kid.base, kid.shift, n.base, n.shift)
+				}
+				walk(n, kid)
+			}
+			full := kid != nil && kid.fills(n) && kid.full == allFull
+			if full != (n.full>>i&1 != 0) {
+				fail("full of %#x/%d, slot %d", n.base, n.shift, i)
+			}
+		}
+		if kids < 2 {
+			fail("%d kids below %#x/%d", kids, n.base, n.shift)
+		}
+	}
+	if root := c.root.Load(); root != nil {
+		walk(nil, root)
+	}
+	if taken != c.taken {
+		fail("taken is %d, not %d", c.taken, taken)
+	}
+	if leaves != c.nleaves {
+		fail("nleaves is %d, not %d", c.nleaves, leaves)
+	}
+	if c.low > low {
+		fail("low is %#x, and %#x is free", c.low, low)
+	}
+	for i := range c.leaves {
+		if n := c.leaves[i].Load(); n == &none {
+			continue
+		} else if n == nil || n.base != uintptr(i)*fan {
+			fail("entry %d of the directory", i)
+		} else {
+			leaves--
+		}
+	}
+	if int(leaves) < 0 {
+		fail("more leaves in the directory than in the tree")
+	}
+	if s := c.size.Load(); s != uintptr(len(c.leaves))*fan {
+		fail("size %#x, and %d entries", s, len(c.leaves))
+	}
+	if none.full != 0 || none.parent != nil {
+		fail("something was written to none")
+	}
+}

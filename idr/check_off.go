@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package idr
+
+const invariants = false

@@ -1,0 +1,235 @@
+package idr
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// The tree that all ids of an IDR live in, and the directory beside it.
+//
+// Nodes have 64 slots. A leaf's slots hold the pointers of 64 consecutive ids, an inner node's
+// slots other nodes. Paths are compressed: an inner node has two kids at least, and a node says
+// itself which ids it is for, so a lone id costs one leaf wherever it is. The directory is an
+// array of all leaves from id 0 up to some size: the shortcut by which dense ids are found in
+// three loads. It points to the same leaves, so there is one place where an id's pointer is.
+//
+// Writers hold core.mu. Readers hold nothing, and may be in a node or in a directory that is no
+// longer linked. What makes that right:
+//
+//  1. An id's pointer is in one slot of one leaf, and a leaf is linked, in the tree and in the
+//     directory, before the first pointer is put into it and until the last one is taken out. So
+//     storing to the slot is the moment at which a change happens, whichever way readers come.
+//  2. A leaf is unlinked only when its slots are nil, and is never written again, nor used for
+//     other ids. A reader that is still in it finds nothing, and at the moment of unlinking there
+//     was nothing, later than that reader came by.
+//  3. An inner node is unlinked only when one kid is left, and is never written again. Through
+//     it, readers still reach that kid; for other ids they find nothing, and at the moment of
+//     unlinking there was nothing.
+//  4. A directory that has been replaced is never written again. When it was replaced it was
+//     complete, so rule 2 covers a reader that is still in it.
+//  5. From each node to the next a reader goes down, so it takes at most eleven steps, whatever
+//     writers do.
+//
+// An id is taken, or free. A taken id holds a pointer, or is reserved (its slot is nil), or is
+// held: it belongs to a call that is not over (AllocFunc, RemoveRetire) and to nobody else.
+//
+// A set bit in full says that there is no free id below that slot. In a leaf that is the bitmap
+// of the ids that are taken; in an inner node only a kid that is for all ids of its slot can set
+// it. So the lowest free id is found in one way up and one down: where there is no node, and
+// where a bit is clear, there is a free id.
+
+const (
+	fanBits = 6
+	fan     = 1 << fanBits
+	allFull = 1<<fan - 1
+)
+
+// An obj is what a slot points to, of a type that only the users of the tree know: a user's
+// object in a leaf, a node in an inner node.
+type obj struct{}
+
+// A node is for the ids that differ from base in the low shift+6 bits only.
+type node struct {
+	slots [fan]atomic.Pointer[obj] // written under core.mu
+
+	// Set before the node is linked, and never changed.
+	base  uintptr // the first id
+	shift uint    // of an id to have a slot's number in the low six bits; 0 in a leaf
+
+	// Guarded by core.mu.
+	parent *node  // nil in the root
+	full   uint64 // no free id below slot i; in a leaf: id base+i is taken
+	held   uint64 // in a leaf: id base+i is held; a subset of full
+}
+
+// none stands in the directory for a leaf that does not exist, so that looking an id up needs no
+// check for nil. Nothing is ever stored to it.
+var none node
+
+// slot is the number of the slot that id is in or below. It is fan or more if id is not one of
+// n's.
+func (n *node) slot(id uintptr) uintptr { return (id ^ n.base) >> n.shift }
+
+// fills reports whether n is for all the ids of its slot in p.
+func (n *node) fills(p *node) bool { return n.shift+fanBits == p.shift }
+
+// lookup is find for an id that may be anywhere.
+func lookup(c *core, id uintptr) *obj {
+	// Pairs with the Store in replace: a node's fields and slots are as they were when it was
+	// linked, or newer.
+	n := c.root.Load()
+	for n != nil {
+		i := n.slot(id)
+		if i >= fan {
+			return nil
+		}
+		// Pairs with the Store in replace, and in a leaf with those in core.
+		p := n.slots[i].Load()
+		if n.shift == 0 {
+			return p
+		}
+		n = asNode(p)
+	}
+	return nil
+}
+
+// next returns the first leaf from n down that has ids of id or above, or nil. It is for readers
+// and writers. Leaves that are linked all the time it runs are not missed, by rule 3.
+func (n *node) next(id uintptr) *node {
+	if n == nil || n.base+fan<<n.shift-1 < id {
+		return nil
+	}
+	if n.shift == 0 {
+		return n
+	}
+	var i uintptr
+	if id > n.base {
+		i = n.slot(id)
+	}
+	for ; i < fan; i++ {
+		// Pairs with the Store in replace.
+		if leaf := asNode(n.slots[i].Load()).next(id); leaf != nil {
+			return leaf
+		}
+	}
+	return nil
+}
+
+// leafLocked returns the leaf for id, or nil. c.mu is held.
+func (c *core) leafLocked(id uintptr) *node {
+	if i := id / fan; i < uintptr(len(c.leaves)) {
+		if n := c.leaves[i].Load(); n != &none {
+			return n
+		}
+		return nil
+	}
+	n := c.root.Load()
+	for n != nil {
+		i := n.slot(id)
+		if i >= fan {
+			return nil
+		}
+		if n.shift == 0 {
+			return n
+		}
+		n = asNode(n.slots[i].Load())
+	}
+	return nil
+}
+
+// growLocked returns the leaf for id, which it makes if need be. c.mu is held.
+func (c *core) growLocked(id uintptr) *node {
+	if n := c.leafLocked(id); n != nil {
+		return n
+	}
+	leaf := &node{base: id &^ (fan - 1)}
+	var p *node // to be leaf's parent
+	n := c.root.Load()
+	for n != nil && n.slot(id) < fan {
+		p, n = n, asNode(n.slots[n.slot(id)].Load())
+	}
+	c.nleaves++
+	if n == nil {
+		c.replaceLocked(p, leaf)
+	} else {
+		// An inner node for both, as low as can be, in the place of n.
+		shift := uint(bits.Len(uint(id^n.base))-1) / fanBits * fanBits
+		in := &node{base: id &^ (fan<<shift - 1), shift: shift, parent: p}
+		in.slots[in.slot(n.base)].Store(asObj(n))
+		if n.full == allFull && n.fills(in) {
+			in.full = 1 << in.slot(n.base)
+		}
+		in.slots[in.slot(id)].Store(asObj(leaf))
+		n.parent, leaf.parent = in, in
+		c.replaceLocked(p, in)
+	}
+	c.enterLocked(leaf)
+	return leaf
+}
+
+// replaceLocked links n below p in the place of what there is, or as the root. c.mu is held.
+func (c *core) replaceLocked(p, n *node) {
+	n.parent = p
+	// Both pair with the Loads in lookup and next: n is complete.
+	if p == nil {
+		c.root.Store(n)
+	} else {
+		p.slots[p.slot(n.base)].Store(asObj(n))
+	}
+}
+
+// unlinkLocked takes a leaf without ids out of the tree and the directory. c.mu is held.
+func (c *core) unlinkLocked(leaf *node) {
+	c.nleaves--
+	if i := leaf.base / fan; i < uintptr(len(c.leaves)) {
+		c.leaves[i].Store(&none)
+	}
+	p := leaf.parent
+	if p == nil {
+		c.root.Store(nil)
+		return
+	}
+	p.slots[p.slot(leaf.base)].Store(nil)
+	var last *node
+	for i := range p.slots {
+		if n := asNode(p.slots[i].Load()); n != nil {
+			if last != nil {
+				return
+			}
+			last = n
+		}
+	}
+	// p goes, and is left as it is for the readers in it: rule 3.
+	c.replaceLocked(p.parent, last)
+}
+
+// enterLocked puts a new leaf into the directory, which grows if that is worth it: if one in
+// four of its places would be used, so that it never takes more than 32 bytes a leaf, whatever
+// the ids are. c.mu is held.
+func (c *core) enterLocked(leaf *node) {
+	i := leaf.base / fan
+	if i >= uintptr(len(c.leaves)) {
+		size := uintptr(1) << bits.Len(uint(i))
+		if size > 4*c.nleaves {
+			return
+		}
+		leaves := make([]atomic.Pointer[node], size)
+		n := copy(leaves, c.leaves)
+		leaves[n].Store(&none)
+		for k := n + 1; k < len(leaves); {
+			k += copy(leaves[k:], leaves[n:k])
+		}
+		for l := c.root.Load().next(uintptr(n) * fan); l != nil && l.base/fan < size; {
+			leaves[l.base/fan].Store(l)
+			l = c.root.Load().next(l.base + fan)
+		}
+		c.leaves = leaves
+		// In this order: find loads the size before the directory, so the directory it gets
+		// is as large, or larger. Both pair with the Loads in find.
+		c.dir.store(leaves)
+		c.size.Store(size * fan)
+		return
+	}
+	// Pairs with entry in find.
+	c.leaves[i].Store(leaf)
+}
