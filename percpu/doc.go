@@ -1,0 +1,33 @@
+// Package percpu has data structures that are sharded by CPU: updates touch a
+// cache line that only this CPU writes, reads visit every CPU's.
+//
+//   - [Counter] counts. Its Add is one assembly call and, on Linux, one plain
+//     instruction inside a restartable sequence.
+//   - [Words] is an array of words with one copy for each CPU and the
+//     operations that Counter is made of, for building your own.
+//
+// # When to use
+//
+// Use Counter where many goroutines count and few look: requests, bytes, hits.
+// Where one goroutine counts, or where the count is read as often as it is
+// written, atomic.Int64 is smaller and as fast. A Counter is no id generator:
+// Add does not tell the total.
+//
+// # Progress
+//
+// Counter.Add and Words.Add are wait-free, except that the first Add of a
+// Counter takes a lock for its memory. Sum is wait-free but for Reset beside
+// it.
+//
+// # Memory ordering
+//
+// A Counter is for counting, not for synchronizing: that a Sum counted an Add
+// does not mean that what the adder wrote before is visible. An Add that
+// happens before a Sum, by any means of the Go memory model, is counted by it.
+//
+// # Costs and limits
+//
+// A Counter is 24 bytes, and 8 bytes of per-CPU memory for each CPU that used
+// it, in cache lines shared with other Counters of the same CPU. Package asm
+// has the tiers and their limits.
+package percpu
