@@ -23,6 +23,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -262,7 +263,29 @@ func rseqStart() error {
 		}
 		rseqThread()
 	}
-	return probe()
+	err := probe()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) {
+		// Somebody registered this thread before us: the dynamic loader does
+		// that to the first thread of a position-independent executable.
+		// The others may be free, and this one falls back.
+		err = onNewThread(func() error {
+			rseqThread()
+			return probe()
+		})
+	}
+	return err
+}
+
+// onNewThread runs f on a thread that has just been started and ends with it.
+func onNewThread(f func() error) error {
+	runtime.LockOSThread() // so that the new goroutine cannot get this thread
+	defer runtime.UnlockOSThread()
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never undone: the thread ends
+		result <- f()
+	}()
+	return <-result
 }
 
 var glibcSize uint32
