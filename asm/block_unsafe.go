@@ -175,7 +175,7 @@ func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 	p := procPin()
 	ok := p == col && *w == old
 	if ok {
-		*w = new
+		storeRelease(w, new)
 	}
 	procUnpin()
 	return ok
@@ -227,7 +227,8 @@ func blockAddSlow(b *Block, i int, delta int64) {
 	case tierPinned:
 		p := procPin()
 		if p < columns {
-			*l.word(tierPinned, p, i) += delta // the P's own word; nobody else stores to it
+			w := l.word(tierPinned, p, i)
+			storeRelease(w, *w+delta) // the P's own word: nobody else stores to it
 			procUnpin()
 			return
 		}
@@ -252,6 +253,16 @@ func (l *lease) column(col, i int) *int64 {
 		return l.word(currentTier(), col, i)
 	}
 	return l.word(tierShared, col-columns, i)
+}
+
+// storeRelease stores v in a word that only the caller stores to. On amd64 every
+// store is a release, and an atomic one would be locked.
+func storeRelease(w *int64, v int64) {
+	if runtime.GOARCH == "amd64" {
+		*w = v
+	} else {
+		atomic.StoreInt64(w, v)
+	}
 }
 
 // noCopy lets go vet's copylocks check find copies.
