@@ -2,6 +2,7 @@ package seqlock
 
 import (
 	"reflect"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -37,8 +38,13 @@ type head struct {
 	// alone spins for seq. Update holds both for as long as its function runs,
 	// a reader that needs several attempts owns seq only. Store takes seq
 	// without mu when it is free: that saves a locked instruction out of two.
-	mu  sync.Mutex
-	seq atomic.Uint64
+	mu sync.Mutex
+	// waiting is the number of readers that wait for a write to end. A Store
+	// after which there are any gives way to other goroutines. Without that, a
+	// writer that never rests, and lost its processor in state 10, would leave
+	// that state and be back in it before the reader gets to run.
+	waiting atomic.Int32
+	seq     atomic.Uint64
 }
 
 const (
@@ -84,12 +90,18 @@ func (h *head) unlock() {
 	h.mu.Unlock()
 }
 
+// storeRest is what store ends with if readers wait. Its arguments are store's.
+func storeRest(*head, any, uintptr) { runtime.Gosched() }
+
 // storeSlow is store for a Value that is owned or new.
 func storeSlow(h *head, src any, n uintptr) {
 	h.use(src)
 	h.lock()
 	publish(h, src, n)
 	h.unlock()
+	if h.waiting.Load() != 0 {
+		storeRest(h, src, n)
+	}
 }
 
 // loadSlow is load for a Value that is being written or new, or after a read
@@ -102,6 +114,8 @@ func loadSlow(h *head, dst any, n uintptr) {
 			h.disown()
 			return
 		}
+		h.waiting.Add(1)
 		relax(i)
+		h.waiting.Add(-1)
 	}
 }

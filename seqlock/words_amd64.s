@@ -14,18 +14,10 @@
 // COPY copies CX bytes from SI to DI, the last ones twice where that saves a
 // branch. Changes SI, DI, CX, AX, R8, X0-X3.
 #define COPY \
-	CMPQ CX, $16; \
-	JB   under16; \
-	CMPQ CX, $32; \
-	JA   over32; \
-	MOVUPS (SI), X0; \
-	MOVUPS -16(SI)(CX*1), X1; \
-	MOVUPS X0, (DI); \
-	MOVUPS X1, -16(DI)(CX*1); \
-	JMP  copied; \
-over32: \
 	CMPQ CX, $64; \
 	JA   over64; \
+	CMPQ CX, $32; \
+	JB   under32; \
 last64: \
 	MOVUPS (SI), X0; \
 	MOVUPS 16(SI), X1; \
@@ -36,51 +28,14 @@ last64: \
 	MOVUPS X2, -32(DI)(CX*1); \
 	MOVUPS X3, -16(DI)(CX*1); \
 	JMP  copied; \
-over64: \
-	CMPQ CX, $128; \
-	JB   loop64; \
-	CMPB ·useAVX(SB), $0; \
-	JEQ  loop64; \
-loop128: \
-	VMOVUPS (SI), Y0; \
-	VMOVUPS 32(SI), Y1; \
-	VMOVUPS 64(SI), Y2; \
-	VMOVUPS 96(SI), Y3; \
-	VMOVUPS Y0, (DI); \
-	VMOVUPS Y1, 32(DI); \
-	VMOVUPS Y2, 64(DI); \
-	VMOVUPS Y3, 96(DI); \
-	SUBQ $128, CX; \
-	JEQ  wide; \
-	ADDQ $128, SI; \
-	ADDQ $128, DI; \
-	CMPQ CX, $128; \
-	JAE  loop128; \
-	LEAQ -128(SI)(CX*1), SI; \
-	LEAQ -128(DI)(CX*1), DI; \
-	MOVL $128, CX; \
-	JMP  loop128; \
-wide: \
-	VZEROUPPER; \
-	JMP  copied; \
-loop64: \
+under32: \
+	CMPQ CX, $16; \
+	JB   under16; \
 	MOVUPS (SI), X0; \
-	MOVUPS 16(SI), X1; \
-	MOVUPS 32(SI), X2; \
-	MOVUPS 48(SI), X3; \
+	MOVUPS -16(SI)(CX*1), X1; \
 	MOVUPS X0, (DI); \
-	MOVUPS X1, 16(DI); \
-	MOVUPS X2, 32(DI); \
-	MOVUPS X3, 48(DI); \
-	SUBQ $64, CX; \
-	ADDQ $64, SI; \
-	ADDQ $64, DI; \
-	CMPQ CX, $64; \
-	JA   loop64; \
-	LEAQ -64(SI)(CX*1), SI; \
-	LEAQ -64(DI)(CX*1), DI; \
-	MOVL $64, CX; \
-	JMP  last64; \
+	MOVUPS X1, -16(DI)(CX*1); \
+	JMP  copied; \
 under16: \
 	CMPQ CX, $8; \
 	JB   under8; \
@@ -110,6 +65,51 @@ under2: \
 	JEQ  copied; \
 	MOVB (SI), AX; \
 	MOVB AX, (DI); \
+	JMP  copied; \
+over64: \
+	CMPQ CX, $128; \
+	JB   loop64; \
+	CMPB ·useAVX(SB), $0; \
+	JEQ  loop64; \
+loop128: \
+	VMOVUPS (SI), Y0; \
+	VMOVUPS 32(SI), Y1; \
+	VMOVUPS 64(SI), Y2; \
+	VMOVUPS 96(SI), Y3; \
+	VMOVUPS Y0, (DI); \
+	VMOVUPS Y1, 32(DI); \
+	VMOVUPS Y2, 64(DI); \
+	VMOVUPS Y3, 96(DI); \
+	SUBQ $128, CX; \
+	JEQ  wide; \
+	ADDQ $128, SI; \
+	ADDQ $128, DI; \
+	CMPQ CX, $128; \
+	JAE  loop128; \
+	LEAQ -128(SI)(CX*1), SI; \
+	LEAQ -128(DI)(CX*1), DI; \
+	MOVL $128, CX; \
+	JMP  loop128; \
+loop64: \
+	MOVUPS (SI), X0; \
+	MOVUPS 16(SI), X1; \
+	MOVUPS 32(SI), X2; \
+	MOVUPS 48(SI), X3; \
+	MOVUPS X0, (DI); \
+	MOVUPS X1, 16(DI); \
+	MOVUPS X2, 32(DI); \
+	MOVUPS X3, 48(DI); \
+	SUBQ $64, CX; \
+	ADDQ $64, SI; \
+	ADDQ $64, DI; \
+	CMPQ CX, $64; \
+	JA   loop64; \
+	LEAQ -64(SI)(CX*1), SI; \
+	LEAQ -64(DI)(CX*1), DI; \
+	MOVL $64, CX; \
+	JMP  last64; \
+wide: \
+	VZEROUPPER; \
 copied:
 
 // func load(h *head, dst any, n uintptr)
@@ -140,6 +140,7 @@ slow:
 //	if s&states != open || !cas(&h.seq, s, s-open+owned) { goto storeSlow }
 //	copy n bytes from *src to h's T
 //	h.seq = s + oneWrite
+//	if h.waiting != 0 { goto storeRest }
 TEXT ·store(SB), NOSPLIT, $0-32
 	MOVQ h+0(FP), BX
 	MOVQ SEQ, AX
@@ -157,7 +158,11 @@ TEXT ·store(SB), NOSPLIT, $0-32
 	ADDQ $(const_oneWrite-const_owned+const_open), DX
 	COPY
 	MOVQ DX, SEQ // Pairs with the start of load.
+	CMPL head_waiting(BX), $0 // A hint, which needs no order.
+	JNE  rest
 	RET
+rest:
+	JMP  ·storeRest(SB)
 slow:
 	JMP  ·storeSlow(SB)
 

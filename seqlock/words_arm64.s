@@ -114,6 +114,7 @@ slow:
 //	if s&states != open || !cas(&h.seq, s, s-open+owned) { goto storeSlow }
 //	copy n bytes from *src to h's T
 //	h.seq = s + oneWrite
+//	if h.waiting != 0 { goto storeRest }
 TEXT ·store(SB), NOSPLIT, $0-32
 	MOVD h+0(FP), H
 	MOVD src_data+16(FP), FROM
@@ -132,7 +133,11 @@ again:
 	COPY
 	ADD  $const_oneWrite, S
 	STLR S, (SEQ) // Pairs with the LDAR in load.
+	MOVW head_waiting(H), TMP // A hint, which needs no order.
+	CBNZW TMP, rest
 	RET
+rest:
+	JMP  ·storeRest(SB)
 slow:
 	JMP  ·storeSlow(SB)
 

@@ -43,6 +43,9 @@ func storeGeneric(h *head, src any, n uintptr) {
 	}
 	copyIn(h.words(), pointer(src), n)
 	h.seq.Store(s + oneWrite)
+	if h.waiting.Load() != 0 {
+		storeRest(h, src, n)
+	}
 }
 
 // publishGeneric is storeGeneric for the owner of seq, who keeps it.
