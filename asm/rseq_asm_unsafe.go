@@ -388,20 +388,28 @@ type csDescriptor struct {
 // findSequences fills the descriptors. It runs before any sequence does.
 func findSequences() error {
 	for _, s := range sequences() {
-		code := s.code[:]
-		arm := bytes.Index(code, s.arm)
-		commit := bytes.Index(code, s.commit)
-		sig := bytes.Index(code, signatureBytes)
-		if arm < 0 || commit < arm || sig < commit {
-			return fmt.Errorf("the assembler laid out %s in an unknown way", s.name)
+		if err := s.find(); err != nil {
+			return err
 		}
-		base := uint64(uintptr(unsafe.Pointer(s.code)))
-		start := base + uint64(arm+len(s.arm))
-		*s.cs = csDescriptor{
-			start:  start,
-			length: base + uint64(commit+len(s.commit)) - start,
-			abort:  base + uint64(sig+len(signatureBytes)),
-		}
+	}
+	return nil
+}
+
+// find fills the descriptor.
+func (s sequence) find() error {
+	code := s.code[:]
+	arm := bytes.Index(code, s.arm)
+	commit := bytes.Index(code, s.commit)
+	sig := bytes.Index(code, signatureBytes)
+	if arm < 0 || commit < arm || sig < commit {
+		return fmt.Errorf("the assembler laid out %s in an unknown way", s.name)
+	}
+	base := uint64(uintptr(unsafe.Pointer(s.code)))
+	start := base + uint64(arm+len(s.arm))
+	*s.cs = csDescriptor{
+		start:  start,
+		length: base + uint64(commit+len(s.commit)) - start,
+		abort:  base + uint64(sig+len(signatureBytes)),
 	}
 	return nil
 }
