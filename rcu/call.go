@@ -53,7 +53,16 @@ func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
 		}
 	}
 	d.hook(hookQueued)
-	return d.worker.state.Load() == workerRunning || d.rouse()
+	if d.worker.state.Load() == workerRunning || d.rouse() {
+		return true
+	}
+	// Close came between. Either a worker that others had started has run h before, or nobody
+	// will, and h stays in the shard for the collector.
+	if !atomic.CompareAndSwapUint32(&h.queued, 1, 0) {
+		return true
+	}
+	s.queued.Add(^uint64(0))
+	return false
 }
 
 // CallHead has fn(h) called after a grace period, by d's worker goroutine. It returns at once,

@@ -3,3 +3,6 @@
 package rcu
 
 const raceEnabled = false
+
+// unseen calls f.
+func unseen(f func()) { f() }

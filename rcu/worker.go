@@ -40,9 +40,11 @@ type worker struct {
 
 	ran uint64 // callbacks ever begun; written by the worker only, loaded atomically
 
-	// Of the worker alone. A worker that ends in the middle leaves them to the next one.
-	batch *Head
-	size  int
+	// The pass, of the worker alone. A worker that ends in the middle leaves it to the next.
+	batch *Head     // not yet run
+	size  int       // of the whole batch
+	ready bool      // the batch's grace period has ended
+	last  time.Time // when that was
 }
 
 // rouse makes sure that there is a worker that will see what the caller queued, and reports
@@ -80,27 +82,17 @@ func (d *Domain) work() {
 	}()
 	id := goroutineID()
 	for {
-		if w.batch == nil {
-			w.begun.Add(1) // Pairs with Barrier: whoever saw the old number is before splice.
-			d.splice()
-			empty := w.batch == nil
-			if target := w.want.Load(); !empty || d.done.Load() < target {
-				if !empty {
-					target = d.arrive()
-				}
-				d.wait(context.Background(), target, w.size > manyCallbacks)
-			}
+		if !w.ready {
+			d.take()
 		}
 		w.caller.Store(id)
 		d.runBatch()
 		w.caller.Store(0)
-		w.finished.Store(w.begun.Load()) // Pairs with Barrier.
+		w.ready = false
+		w.finished.Store(w.begun.Load()) // Pairs with the loads in Barrier.
 		d.moved.wake()
-		if w.size > 0 {
-			d.rest()
-			continue
-		}
-		if d.drain() {
+		// After a pass that ran something there is always another: Barrier relies on it.
+		if w.size == 0 && d.drain() {
 			ended = true
 			return
 		}
@@ -110,17 +102,32 @@ func (d *Domain) work() {
 const (
 	manyCallbacks = 10000 // a batch of more is worth an expedited grace period
 
-	// Between small batches the worker waits for more callbacks to come, so that a steady
-	// trickle of them does not become a stream of interrupts to all CPUs.
-	smallBatch = 1000
-	restTime   = 200 * time.Microsecond
+	// The worker lets callbacks gather for restTime after a grace period, so that a steady
+	// trickle of them does not become a stream of interrupts to all CPUs; but not if they are
+	// many, or somebody waits.
+	restTime     = 200 * time.Microsecond
+	fewCallbacks = 1000
 )
 
-// rest is what the worker does after a batch.
-func (d *Domain) rest() {
-	if d.worker.size < smallBatch && !d.moved.waiting() {
-		time.Sleep(restTime)
+// take begins a pass and waits until its callbacks may run.
+func (d *Domain) take() {
+	w := &d.worker
+	if w.size < fewCallbacks && d.anyQueued() && !d.moved.waiting() {
+		if t := time.Since(w.last); t >= 0 && t < restTime {
+			time.Sleep(restTime - t)
+		}
 	}
+	w.begun.Add(1) // Pairs with the load in Barrier.
+	d.splice()
+	target := w.want.Load()
+	if w.size > 0 {
+		target = d.arrive()
+	}
+	d.wait(context.Background(), target, w.size > manyCallbacks)
+	if w.size > 0 {
+		w.last = time.Now()
+	}
+	w.ready = true
 }
 
 // splice takes in everything queued.

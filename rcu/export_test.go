@@ -1,0 +1,86 @@
+package rcu
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// The door for the tests.
+
+const (
+	HookLoaded  = hookLoaded
+	HookQueued  = hookQueued
+	HookScan    = hookScan
+	HookDrained = hookDrained
+
+	RaceEnabled = raceEnabled
+	RecordSize  = unsafe.Sizeof(record{})
+	ReaderSize  = unsafe.Sizeof(Reader{})
+	ShardSize   = unsafe.Sizeof(shard{})
+)
+
+// Mutant is the deliberate fault of this build.
+var Mutant = mutant
+
+// WithHook has f called at a place of the protocol.
+func WithHook(i int, f func()) Option {
+	return func(d *Domain) {
+		if d.hooks == nil {
+			d.hooks = new(hooks)
+		}
+		d.hooks[i] = f
+	}
+}
+
+// WithFences is for the mode that readers are in where there is no membarrier.
+func WithFences() Option { return func(d *Domain) { d.fenced = true } }
+
+// WithNumber has grace periods begin after n.
+func WithNumber(n uint64) Option {
+	return func(d *Domain) {
+		d.number = n
+		d.done.Store(n)
+	}
+}
+
+// InProgress reports whether a grace period is in progress, and has looked at the readers.
+func (d *Domain) InProgress() bool {
+	d.gp.mu.Lock()
+	defer d.gp.mu.Unlock()
+	return d.done.Load() != d.newest()
+}
+
+// CurrentPhase is the phase of new Guards, 0 or 1.
+func (d *Domain) CurrentPhase() int {
+	if cur, _ := d.current(); cur == &d.guards.phases[1] {
+		return 1
+	}
+	return 0
+}
+
+// Preset makes both counts of both phases n.
+func (d *Domain) Preset(n int64) {
+	for i := range d.guards.phases {
+		d.guards.phases[i].AddShared(begins, n)
+		d.guards.phases[i].AddShared(ends, n)
+	}
+}
+
+// HasWorker reports whether d has a goroutine.
+func (d *Domain) HasWorker() bool {
+	s := d.worker.state.Load()
+	return s == workerRunning || s == workerDraining
+}
+
+// Waiters reports whether somebody waits for another who drives.
+func (d *Domain) Waiters() bool { return d.moved.waiting() }
+
+// Collect runs the garbage collector until cleanups have run that were due.
+func Collect() {
+	for range 3 {
+		done := make(chan struct{})
+		runtime.AddCleanup(new([16]*int), func(c chan struct{}) { close(c) }, done)
+		runtime.GC()
+		<-done
+	}
+}

@@ -1,0 +1,62 @@
+package rcu_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quiesce-go/quiesce/rcu"
+)
+
+// TestTwins shows that the tests can fail: each is run against an engine with the fault that it is
+// about, in a build of its own, and must find it.
+func TestTwins(t *testing.T) {
+	if rcu.Mutant != "" {
+		t.Skip("this is a twin")
+	}
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command, which builds the twins")
+	}
+	bin := filepath.Join(t.TempDir(), "twin.test")
+	args := []string{"test", "-c", "-tags", "quiesce_mutant", "-o", bin}
+	if rcu.RaceEnabled {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command(goTool, append(args, ".")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := func(mutant, test string) (string, error) {
+		cmd := exec.Command(bin, "-test.short", "-test.timeout=120s", "-test.run=^"+test+"$")
+		cmd.Env = append(os.Environ(), "QUIESCE_MUTANT="+mutant)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, twin := range []struct {
+		mutant, test string
+		find         string // in the output
+		race         bool   // only in race builds, or only in others
+	}{
+		{"join", "TestFault_R1", "ended and must not", false},
+		{"onephase", "TestFault_R2", "--- FAIL", false},
+		{"nofence", "TestFault_R3$/fast", "died in its section", false},
+		{"nestrefresh", "TestFault_R4", "ended and must not", false},
+		{"skipslot", "TestFault_R5", "alone: Synchronize returned <nil>", false},
+		{"lockedregister", "TestFault_R9", "a new Reader waits", false},
+		{"noedge", "TestFault_R16", "DATA RACE", true},
+	} {
+		if twin.race != rcu.RaceEnabled {
+			continue
+		}
+		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
+			if out, err := run(twin.mutant, twin.test); err == nil || !strings.Contains(out, twin.find) {
+				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
+			}
+			if out, err := run("", twin.test); err != nil {
+				t.Errorf("%s fails without a fault: %v\n%s", twin.test, err, out)
+			}
+		})
+	}
+}
