@@ -7,6 +7,7 @@ package asm
 import (
 	"math/bits"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -46,6 +47,7 @@ type Block struct {
 type lease struct {
 	base   unsafe.Pointer
 	divert atomic.Pointer[func(i int, delta int64)]
+	mu     sync.Mutex // for operations that change two words of the shared tier
 }
 
 // Alloc gives b n words, all zero, at a multiple of n words rounded up to a
@@ -154,31 +156,6 @@ func Columns() int { return columns }
 // Load returns word i of column col, by an atomic load.
 func (b *Block) Load(col, i int) int64 {
 	return atomic.LoadInt64(b.words().column(col, i))
-}
-
-// CompareAndSwap replaces old by new in word i of column col. It returns false
-// if the word is not old, or if col is the column of a CPU or a P that the
-// caller is not on. It is atomic with every other operation on that word. A
-// sequence that is aborted 64 times in a row also reports false.
-func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
-	l := b.words()
-	t := currentTier()
-	switch {
-	case t == tierShared || col >= columns:
-		markUsed(tierShared)
-		return atomic.CompareAndSwapInt64(l.column(col, i), old, new)
-	case t == tierRSEQ:
-		rseqThread()
-		return blockCompareAndSwap(b, col, i, old, new)
-	}
-	w := l.word(tierPinned, col, i)
-	p := procPin()
-	ok := p == col && *w == old
-	if ok {
-		storeRelease(w, new)
-	}
-	procUnpin()
-	return ok
 }
 
 // Divert makes every Add that begins after it call f instead, nil ends that.

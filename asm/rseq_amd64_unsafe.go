@@ -22,20 +22,14 @@ const (
 
 var signatureBytes = []byte{0x0f, 0xb9, 0x3d, 0x53, 0x30, 0x05, 0x53}
 
-// Defined in rseq_amd64.s: descriptors, and the addresses of the functions.
+// How the code of a sequence begins and ends, for findSequences.
 var (
-	addCS, casCS, probeCS       csDescriptor
-	addCode, casCode, probeCode *[sequenceLen]byte
+	armBytes    = []byte{0x48, 0x89, 0x50, 0x08}       // MOVQ DX, 8(AX)
+	addCommit   = []byte{0x48, 0x01, 0x3c, 0x0b}       // ADDQ DI, (BX)(CX*1)
+	storeCommit = []byte{0x4c, 0x89, 0x0c, 0x0b}       // MOVQ R9, (BX)(CX*1)
+	stackCommit = []byte{0x4c, 0x89, 0x09}             // MOVQ R9, (CX)
+	probeCommit = []byte{0xc6, 0x44, 0x24, 0x10, 0x00} // MOVB $0, ret+8(FP)
 )
-
-func sequences() []sequence {
-	arm := []byte{0x48, 0x89, 0x50, 0x08} // MOVQ DX, 8(AX)
-	return []sequence{
-		{"blockAdd", addCode, &addCS, arm, []byte{0x48, 0x01, 0x3c, 0x0b}},            // ADDQ DI, (BX)(CX*1)
-		{"blockCompareAndSwap", casCode, &casCS, arm, []byte{0x4c, 0x89, 0x0b}},       // MOVQ R9, (BX)
-		{"rseqProbe", probeCode, &probeCS, arm, []byte{0xc6, 0x44, 0x24, 0x10, 0x00}}, // MOVB $0, ret+8(FP)
-	}
-}
 
 // layoutCheck tests that FS:8 is a word of this thread's m that nobody uses.
 func layoutCheck() error {

@@ -20,20 +20,14 @@ const (
 
 var signatureBytes = []byte{0x00, 0xbc, 0x28, 0xd4}
 
-// Defined in rseq_arm64.s: descriptors, and the addresses of the functions.
+// How the code of a sequence begins and ends, for findSequences.
 var (
-	addCS, casCS, probeCS       csDescriptor
-	addCode, casCode, probeCode *[sequenceLen]byte
+	armBytes    = []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
+	addCommit   = []byte{0xca, 0xfc, 0x9f, 0xc8} // STLR R10, (R6)
+	storeCommit = addCommit
+	stackCommit = addCommit
+	probeCommit = []byte{0xff, 0x43, 0x00, 0x39} // MOVB ZR, ret+8(FP)
 )
-
-func sequences() []sequence {
-	arm := []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
-	return []sequence{
-		{"blockAdd", addCode, &addCS, arm, []byte{0xca, 0xfc, 0x9f, 0xc8}},            // STLR R10, (R6)
-		{"blockCompareAndSwap", casCode, &casCS, arm, []byte{0xc4, 0xfc, 0x9f, 0xc8}}, // STLR R4, (R6)
-		{"rseqProbe", probeCode, &probeCS, arm, []byte{0xff, 0x43, 0x00, 0x39}},       // MOVB ZR, ret+8(FP)
-	}
-}
 
 // layoutCheck tests that g.m is where we read it and that TPIDR_EL0 is unused.
 func layoutCheck() error {

@@ -12,12 +12,27 @@ import "unsafe"
 // allocate for it.
 func blockAdd(b *Block, i int, delta int64)
 
-// blockCompareAndSwap stores new in word i of column col if the thread runs on
-// CPU col and the word is old. It reports whether it did. The caller has seen
-// to b's memory and checked i and col.
-//
+// The other operations return the column they worked in, or one of two negative
+// numbers: seqNo, the condition did not hold, or seqCannot, no sequence could
+// run. See the Block methods that use them.
+
 //go:noescape
-func blockCompareAndSwap(b *Block, col, i int, old, new int64) bool
+func blockCompareAndSwap(b *Block, i, col int, old, new int64) int
+
+//go:noescape
+func blockSwapHere(b *Block, i int, old, new int64) int
+
+//go:noescape
+func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int
+
+//go:noescape
+func blockPush(b *Block, i, depth int, v int64) int
+
+//go:noescape
+func blockPop(b *Block, i int) (col int, v int64)
+
+//go:noescape
+func blockAddWithin(b *Block, i int, delta, bound int64) int
 
 // cpu returns the CPU number from the thread's area; where there are no areas,
 // from RDPID if useRDPID says so; else it jumps to cpuSlow.

@@ -364,16 +364,16 @@ func alarm() (disarm func(), err error) {
 	return disarm, nil
 }
 
-// A sequence ties a function of rseq_$GOARCH.s to its descriptor, the kernel's
+// A sequence ties a function of the assembly to its descriptor, the kernel's
 // struct rseq_cs: where the sequence starts (behind the store of the
 // descriptor's address), where it has committed, and where to go on abort
 // (behind the signature). The offsets depend on the assembler, so they are not
-// written down but found in the code by the bytes given here.
+// written down but found in the code.
 type sequence struct {
-	name        string
-	code        *[sequenceLen]byte
-	cs          *csDescriptor
-	arm, commit []byte
+	name   string
+	code   *[sequenceLen]byte
+	cs     *csDescriptor
+	commit []byte
 }
 
 const sequenceLen = 256
@@ -385,31 +385,58 @@ type csDescriptor struct {
 	abort          uint64
 }
 
+// Defined in the assembly: descriptors, and the addresses of the functions.
+var (
+	addCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS                 csDescriptor
+	addCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode *[sequenceLen]byte
+)
+
+func sequences() []sequence {
+	return []sequence{
+		{"blockAdd", addCode, &addCS, addCommit},
+		{"rseqProbe", probeCode, &probeCS, probeCommit},
+		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
+		{"blockSwapHere", swapCode, &swapCS, storeCommit},
+		{"blockSwapTwo", twoCode, &twoCS, storeCommit},
+		{"blockPush", pushCode, &pushCS, stackCommit},
+		{"blockPop", popCode, &popCS, stackCommit},
+		{"blockAddWithin", withinCode, &withinCS, storeCommit},
+	}
+}
+
 // findSequences fills the descriptors. It runs before any sequence does.
 func findSequences() error {
 	for _, s := range sequences() {
-		if err := s.find(); err != nil {
-			return err
+		d, ok := describe(s.code[:], s.commit)
+		if !ok {
+			return fmt.Errorf("the assembler laid out %s in an unknown way", s.name)
 		}
+		base := uint64(uintptr(unsafe.Pointer(s.code)))
+		d.start += base
+		d.abort += base
+		*s.cs = d
 	}
 	return nil
 }
 
-// find fills the descriptor.
-func (s sequence) find() error {
-	code := s.code[:]
-	arm := bytes.Index(code, s.arm)
-	commit := bytes.Index(code, s.commit)
-	sig := bytes.Index(code, signatureBytes)
-	if arm < 0 || commit < arm || sig < commit {
-		return fmt.Errorf("the assembler laid out %s in an unknown way", s.name)
+// describe finds a sequence in code and returns its descriptor, relative to the
+// beginning of code.
+func describe(code, commit []byte) (d csDescriptor, ok bool) {
+	at := 0
+	for _, mark := range [][]byte{armBytes, commit, signatureBytes} {
+		i := bytes.Index(code[at:], mark)
+		if i < 0 {
+			return csDescriptor{}, false
+		}
+		at += i + len(mark)
+		switch {
+		case d.start == 0:
+			d.start = uint64(at)
+		case d.length == 0:
+			d.length = uint64(at) - d.start
+		default:
+			d.abort = uint64(at)
+		}
 	}
-	base := uint64(uintptr(unsafe.Pointer(s.code)))
-	start := base + uint64(arm+len(s.arm))
-	*s.cs = csDescriptor{
-		start:  start,
-		length: base + uint64(commit+len(s.commit)) - start,
-		abort:  base + uint64(sig+len(signatureBytes)),
-	}
-	return nil
+	return d, true
 }

@@ -29,6 +29,9 @@ func cpu() int {
 
 func blockAdd(b *Block, i int, delta int64) { blockAddSlow(b, i, delta) }
 
-func blockCompareAndSwap(b *Block, col, i int, old, new int64) bool {
-	panic("asm: a restartable sequence in a build without them")
-}
+func blockCompareAndSwap(*Block, int, int, int64, int64) int      { return seqCannot }
+func blockSwapHere(*Block, int, int64, int64) int                 { return seqCannot }
+func blockSwapTwo(*Block, int, int, int64, int64, int, int64) int { return seqCannot }
+func blockPush(*Block, int, int, int64) int                       { return seqCannot }
+func blockPop(*Block, int) (int, int64)                           { return seqCannot, 0 }
+func blockAddWithin(*Block, int, int64, int64) int                { return seqCannot }

@@ -1,0 +1,222 @@
+package asm
+
+import "sync/atomic"
+
+// The operations of a Block that depend on what a word is. Each works in one
+// column and is atomic with every other operation on that column: by a
+// restartable sequence, pinned, or, in a column of the shared tier, by atomic
+// instructions, and a lock where two words change. They do not allocate, and
+// block only for that lock.
+
+// What the assembly returns when it does not return a column.
+const (
+	seqNo     = -1 // the condition did not hold
+	seqCannot = -2 // no sequence could run
+)
+
+// CompareAndSwap replaces old by new in word i of column col. It returns false
+// if the word is not old, or if col is the column of a CPU or a P that the
+// caller is not on. It may return false for no reason the caller can see, when
+// its sequence was aborted 64 times in a row. On success it is a store-release
+// of the word, and a load-acquire of what was there.
+func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
+	l := b.words()
+	t := currentTier()
+	if t == tierRSEQ && col < columns {
+		for {
+			if c := blockCompareAndSwap(b, i, col, old, new); c != seqCannot || !rseqThread() {
+				return c >= 0
+			}
+		}
+	}
+	if t == tierPinned && col < columns {
+		p := procPin()
+		ok := p == col && cells{l, tierPinned, col}.swap(i, old, new)
+		procUnpin()
+		return ok
+	}
+	markUsed(tierShared)
+	return atomic.CompareAndSwapInt64(l.column(col, i), old, new)
+}
+
+// SwapHere is CompareAndSwap in the caller's column, which it returns. It
+// returns false if the word there is not old.
+func (b *Block) SwapHere(i int, old, new int64) (col int, ok bool) {
+	for {
+		c := blockSwapHere(b, i, old, new)
+		if c != seqCannot {
+			return c, c >= 0
+		}
+		if !rseqThread() {
+			return b.here(func(w cells) bool { return w.swap(i, old, new) })
+		}
+	}
+}
+
+// CompareAndSwapTwo is CompareAndSwap that also stores newj in word j, before
+// it stores new. A sequence that is aborted in between leaves newj behind: word
+// j must mean nothing until word i says so.
+func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64) bool {
+	l := b.words()
+	t := currentTier()
+	if t == tierRSEQ && col < columns {
+		for {
+			if c := blockSwapTwo(b, i, col, old, new, j, newj); c != seqCannot || !rseqThread() {
+				return c >= 0
+			}
+		}
+	}
+	if t == tierPinned && col < columns {
+		p := procPin()
+		ok := p == col && cells{l, tierPinned, col}.swapTwo(i, old, new, j, newj)
+		procUnpin()
+		return ok
+	}
+	markUsed(tierShared)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return cells{l, tierShared, col % columns}.swapTwo(i, old, new, j, newj)
+}
+
+// Push pushes v on the stack in the caller's column: word i is the number of
+// values on it, and the depth words behind are the values. It returns the
+// column, or false if the stack is full. Only Push and Pop may touch those words.
+func (b *Block) Push(i, depth int, v int64) (col int, ok bool) {
+	for {
+		c := blockPush(b, i, depth, v)
+		if c != seqCannot {
+			return c, c >= 0
+		}
+		if !rseqThread() {
+			return b.here(func(w cells) bool { return w.push(i, depth, v) })
+		}
+	}
+}
+
+// Pop pops the last value from the stack at word i in the caller's column. It
+// returns false if the stack is empty. What its Push was ordered after, it is
+// ordered after.
+func (b *Block) Pop(i int) (v int64, ok bool) {
+	for {
+		c, v := blockPop(b, i)
+		if c != seqCannot {
+			return v, c >= 0
+		}
+		if !rseqThread() {
+			_, ok := b.here(func(w cells) (ok bool) {
+				v, ok = w.pop(i)
+				return ok
+			})
+			return v, ok
+		}
+	}
+}
+
+// AddWithin adds delta to word i of the caller's column if the result is above
+// -bound and below bound, and reports whether it did, and the column.
+func (b *Block) AddWithin(i int, delta, bound int64) (col int, ok bool) {
+	for {
+		c := blockAddWithin(b, i, delta, bound)
+		if c != seqCannot {
+			return c, c >= 0
+		}
+		if !rseqThread() {
+			return b.here(func(w cells) bool { return w.addWithin(i, delta, bound) })
+		}
+	}
+}
+
+// here runs op on the caller's column without a restartable sequence.
+func (b *Block) here(op func(cells) bool) (col int, ok bool) {
+	l := b.words()
+	decide()
+	if currentTier() == tierPinned {
+		p := procPin()
+		if p < columns {
+			ok = op(cells{l, tierPinned, p})
+			procUnpin()
+			return p, ok
+		}
+		procUnpin()
+	}
+	markUsed(tierShared)
+	c := sharedColumn()
+	l.mu.Lock()
+	ok = op(cells{l, tierShared, c})
+	l.mu.Unlock()
+	if currentTier() != tierShared {
+		c += columns
+	}
+	return c, ok
+}
+
+// cells is a column of a Block. Its methods do what the sequences do, for a
+// caller that is pinned to the column or, in the shared tier, holds the lease's
+// lock. There single words may also be changed by atomic instructions of others
+// at the same time.
+type cells struct {
+	l    *lease
+	t, c int
+}
+
+func (w cells) load(i int) int64 { return atomic.LoadInt64(w.l.word(w.t, w.c, i)) }
+
+func (w cells) store(i int, v int64) {
+	if w.t == tierShared {
+		atomic.StoreInt64(w.l.word(w.t, w.c, i), v)
+	} else {
+		storeRelease(w.l.word(w.t, w.c, i), v)
+	}
+}
+
+func (w cells) swap(i int, old, new int64) bool {
+	if w.t == tierShared {
+		return atomic.CompareAndSwapInt64(w.l.word(w.t, w.c, i), old, new)
+	}
+	if w.load(i) != old {
+		return false
+	}
+	w.store(i, new)
+	return true
+}
+
+func (w cells) swapTwo(i int, old, new int64, j int, newj int64) bool {
+	if w.load(i) != old {
+		return false
+	}
+	w.store(j, newj)
+	return w.swap(i, old, new)
+}
+
+func (w cells) push(i, depth int, v int64) bool {
+	n := w.load(i)
+	if n >= int64(depth) {
+		return false
+	}
+	w.store(i+1+int(n), v)
+	w.store(i, n+1)
+	return true
+}
+
+func (w cells) pop(i int) (v int64, ok bool) {
+	n := w.load(i)
+	if n == 0 {
+		return 0, false
+	}
+	v = w.load(i + int(n))
+	w.store(i, n-1)
+	return v, true
+}
+
+func (w cells) addWithin(i int, delta, bound int64) bool {
+	for {
+		old := w.load(i)
+		sum := old + delta
+		if (sum > old) != (delta > 0) && delta != 0 || sum <= -bound || sum >= bound {
+			return false
+		}
+		if w.swap(i, old, sum) {
+			return true
+		}
+	}
+}

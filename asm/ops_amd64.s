@@ -1,0 +1,230 @@
+//go:build linux && !android && gc && !purego && !race && !go1.28
+
+#include "textflag.h"
+#include "rseq_amd64.h"
+
+// Descriptors, filled at start-up (findSequences), and the code they describe.
+GLOBL ·casCS(SB), NOPTR, $32
+GLOBL ·swapCS(SB), NOPTR, $32
+GLOBL ·twoCS(SB), NOPTR, $32
+GLOBL ·pushCS(SB), NOPTR, $32
+GLOBL ·popCS(SB), NOPTR, $32
+GLOBL ·withinCS(SB), NOPTR, $32
+DATA ·casCode(SB)/8, $·blockCompareAndSwap(SB)
+GLOBL ·casCode(SB), NOPTR|RODATA, $8
+DATA ·swapCode(SB)/8, $·blockSwapHere(SB)
+GLOBL ·swapCode(SB), NOPTR|RODATA, $8
+DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
+GLOBL ·twoCode(SB), NOPTR|RODATA, $8
+DATA ·pushCode(SB)/8, $·blockPush(SB)
+GLOBL ·pushCode(SB), NOPTR|RODATA, $8
+DATA ·popCode(SB)/8, $·blockPop(SB)
+GLOBL ·popCode(SB), NOPTR|RODATA, $8
+DATA ·withinCode(SB)/8, $·blockAddWithin(SB)
+GLOBL ·withinCode(SB), NOPTR|RODATA, $8
+
+// Every operation returns a column, or one of these: the condition does not
+// hold there, or no sequence could run, so that Go has to do it.
+#define NO $-1
+#define CANNOT $-2
+
+// No fence is needed on TSO in any of these: a commit is a store, not passed by
+// earlier loads and stores. rseq_amd64.s tells what a sequence is.
+
+// func blockCompareAndSwap(b *Block, i, col int, old, new int64) int
+//
+//	if cpu != col || w[i] != old { return NO }
+//	w[i] = new
+TEXT ·blockCompareAndSwap(SB), NOSPLIT|NOFRAME, $0-48
+	LOAD_BLOCK(·casCS, cannot)
+	MOVQ col+16(FP), R11
+	MOVQ old+24(FP), DI
+	MOVQ new+32(FP), R9
+
+rearm:
+	ARM(cannot)
+	CMPQ CX, R11
+	JNE  no
+	SHLQ $16, CX
+	CMPQ (BX)(CX*1), DI
+	JNE  no
+	MOVQ R9, (BX)(CX*1)
+	MOVQ R11, ret+40(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, ret+40(FP)
+	RET
+
+no:
+	MOVQ NO, ret+40(FP)
+	RET
+
+// func blockSwapHere(b *Block, i int, old, new int64) int
+//
+//	if w[i] != old { return NO }
+//	w[i] = new
+TEXT ·blockSwapHere(SB), NOSPLIT|NOFRAME, $0-40
+	LOAD_BLOCK(·swapCS, cannot)
+	MOVQ old+16(FP), DI
+	MOVQ new+24(FP), R9
+
+rearm:
+	ARM(cannot)
+	MOVQ CX, R11
+	SHLQ $16, CX
+	CMPQ (BX)(CX*1), DI
+	JNE  no
+	MOVQ R9, (BX)(CX*1)
+	MOVQ R11, ret+32(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, ret+32(FP)
+	RET
+
+no:
+	MOVQ NO, ret+32(FP)
+	RET
+
+// func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int
+//
+//	if cpu != col || w[i] != old { return NO }
+//	w[j] = newj // undone by nobody if the sequence is aborted behind it
+//	w[i] = new
+TEXT ·blockSwapTwo(SB), NOSPLIT|NOFRAME, $0-64
+	LOAD_BLOCK(·twoCS, cannot)
+	MOVQ b+0(FP), SI
+	MOVQ (SI), SI
+	MOVQ j+40(FP), CX
+	LEAQ (SI)(CX*8), SI
+	MOVQ col+16(FP), R11
+	MOVQ old+24(FP), DI
+	MOVQ new+32(FP), R9
+	MOVQ newj+48(FP), R12
+
+rearm:
+	ARM(cannot)
+	CMPQ CX, R11
+	JNE  no
+	SHLQ $16, CX
+	CMPQ (BX)(CX*1), DI
+	JNE  no
+	MOVQ R12, (SI)(CX*1)
+	MOVQ R9, (BX)(CX*1)
+	MOVQ R11, ret+56(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, ret+56(FP)
+	RET
+
+no:
+	MOVQ NO, ret+56(FP)
+	RET
+
+// func blockPush(b *Block, i int, depth int, v int64) int
+//
+//	n := w[i]
+//	if n >= depth { return NO }
+//	w[i+1+n] = v
+//	w[i] = n+1
+TEXT ·blockPush(SB), NOSPLIT|NOFRAME, $0-40
+	LOAD_BLOCK(·pushCS, cannot)
+	MOVQ depth+16(FP), DI
+	MOVQ v+24(FP), R12
+
+rearm:
+	ARM(cannot)
+	MOVQ CX, R11
+	SHLQ $16, CX
+	ADDQ BX, CX
+	MOVQ (CX), R9
+	CMPQ R9, DI
+	JCC  no
+	MOVQ R12, 8(CX)(R9*8)
+	INCQ R9
+	MOVQ R9, (CX)
+	MOVQ R11, ret+32(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, ret+32(FP)
+	RET
+
+no:
+	MOVQ NO, ret+32(FP)
+	RET
+
+// func blockPop(b *Block, i int) (col int, v int64)
+//
+//	n := w[i]
+//	if n == 0 { return NO, 0 }
+//	v = w[i+n]
+//	w[i] = n-1
+TEXT ·blockPop(SB), NOSPLIT|NOFRAME, $0-32
+	LOAD_BLOCK(·popCS, cannot)
+
+rearm:
+	ARM(cannot)
+	MOVQ CX, R11
+	SHLQ $16, CX
+	ADDQ BX, CX
+	MOVQ (CX), R9
+	TESTQ R9, R9
+	JEQ  no
+	MOVQ (CX)(R9*8), R12
+	DECQ R9
+	MOVQ R9, (CX)
+	MOVQ R11, col+16(FP)
+	MOVQ R12, v+24(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, col+16(FP)
+	MOVQ $0, v+24(FP)
+	RET
+
+no:
+	MOVQ NO, col+16(FP)
+	MOVQ $0, v+24(FP)
+	RET
+
+// func blockAddWithin(b *Block, i int, delta, bound int64) int
+//
+//	if sum := w[i] + delta; -bound < sum && sum < bound { w[i] = sum } else { return NO }
+TEXT ·blockAddWithin(SB), NOSPLIT|NOFRAME, $0-40
+	LOAD_BLOCK(·withinCS, cannot)
+	MOVQ delta+16(FP), DI
+	MOVQ bound+24(FP), R12
+	MOVQ R12, R13
+	NEGQ R13
+
+rearm:
+	ARM(cannot)
+	MOVQ CX, R11
+	SHLQ $16, CX
+	MOVQ (BX)(CX*1), R9
+	ADDQ DI, R9
+	JOS  no
+	CMPQ R9, R12
+	JGE  no
+	CMPQ R9, R13
+	JLE  no
+	MOVQ R9, (BX)(CX*1)
+	MOVQ R11, ret+32(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVQ CANNOT, ret+32(FP)
+	RET
+
+no:
+	MOVQ NO, ret+32(FP)
+	RET

@@ -1,0 +1,52 @@
+// What the restartable sequences of rseq_amd64.s and ops_amd64.s share.
+
+// LOAD_AREA puts the address of the thread's area into AX and sets ZF if the
+// thread has none. It uses CX. The byte is the FS prefix.
+#define LOAD_AREA \
+	MOVQ ·areaAt(SB), CX \
+	BYTE $0x64; MOVQ (CX), AX \
+	ADDQ ·areaDelta(SB), AX
+
+// SIGNATURE ends the straight path and stands before the abort handler:
+// UD1 with rseqSignature as its displacement.
+#define SIGNATURE BYTE $0x0f; BYTE $0xb9; BYTE $0x3d; LONG $0x53053053
+
+// RETRIES bounds the aborts in a row before the slow path is taken, so that
+// a single-stepping debugger or a storm of signals cannot stop an update.
+#define RETRIES $64
+
+// LOAD_BLOCK puts the address of b's word i in column 0 into BX, the number of
+// columns into R10, the thread's area into AX, the number of tries into R8 and
+// the descriptor into DX, or goes to cannot. It uses CX and SI.
+//
+// rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
+// not even the descriptor's address may be stored. Pairs with setRSEQColumns,
+// which follows the stores to areaAt and areaDelta (loads are in order on TSO).
+#define LOAD_BLOCK(cs, cannot) \
+	MOVL ·rseqColumns(SB), R10 \
+	TESTL R10, R10 \
+	JEQ  cannot \
+	LOAD_AREA \
+	JEQ  cannot \
+	MOVQ b+0(FP), BX \
+	MOVQ (BX), BX \
+	TESTQ BX, BX \
+	JEQ  cannot \
+	MOVQ i+8(FP), SI \
+	LEAQ (BX)(SI*8), BX \
+	MOVL RETRIES, R8 \
+	LEAQ cs(SB), DX
+
+// ARM begins a sequence: what follows restarts at the abort handler. It leaves
+// the CPU number in CX, or goes to cannot.
+#define ARM(cannot) \
+	MOVQ DX, 8(AX) \
+	MOVL 4(AX), CX \
+	CMPL CX, R10 \
+	JCC  cannot
+
+// AGAIN is the abort handler.
+#define AGAIN(rearm) \
+	SIGNATURE \
+	DECL R8 \
+	JNE  rearm
