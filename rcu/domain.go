@@ -86,6 +86,7 @@ func New(opts ...Option) *Domain {
 	d.number = 1
 	d.done.Store(1)
 	d.intake = newIntake()
+	d.worker.run = d.work
 	d.newGuards()
 	return d
 }

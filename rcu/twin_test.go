@@ -45,7 +45,8 @@ func TestTwins(t *testing.T) {
 		{"nestrefresh", "TestFault_R4", "ended and must not", false},
 		{"skipslot", "TestFault_R5", "alone: Synchronize returned <nil>", false},
 		{"lockedregister", "TestFault_R9", "a new Reader waits", false},
-		{"noedge", "TestFault_R16", "DATA RACE", true},
+		{"noedge", "TestFault_R16$/fast/reader", "DATA RACE", true},
+		{"noedge", "TestFault_R16$/fast/guard", "DATA RACE", true},
 	} {
 		if twin.race != rcu.RaceEnabled {
 			continue

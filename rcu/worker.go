@@ -1,11 +1,9 @@
 package rcu
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -28,6 +26,7 @@ const (
 
 type worker struct {
 	state atomic.Uint32
+	run   func() // Domain.work; a go statement with a method would allocate
 
 	want atomic.Uint64 // the newest grace period that StartPoll asked for
 
@@ -45,6 +44,8 @@ type worker struct {
 	size  int       // of the whole batch
 	ready bool      // the batch's grace period has ended
 	last  time.Time // when that was
+
+	buf [idBytes]byte // of the worker
 }
 
 // rouse makes sure that there is a worker that will see what the caller queued, and reports
@@ -63,7 +64,7 @@ func (d *Domain) rouse() bool {
 			}
 		case workerIdle:
 			if w.state.CompareAndSwap(workerIdle, workerRunning) {
-				go d.work()
+				go w.run()
 				return true
 			}
 		}
@@ -77,10 +78,10 @@ func (d *Domain) work() {
 	defer func() {
 		if !ended { // A callback called Goexit, or panics: another worker goes on with the rest.
 			w.caller.Store(0)
-			go d.work()
+			go w.run()
 		}
 	}()
-	id := goroutineID()
+	id := goroutineID(w.buf[:])
 	for {
 		if !w.ready {
 			d.take()
@@ -262,17 +263,19 @@ func (d *Domain) Close(ctx context.Context) error {
 // isCaller reports whether the calling goroutine is the worker, in a callback.
 func (w *worker) isCaller() bool {
 	id := w.caller.Load()
-	return id != 0 && id == goroutineID()
+	return id != 0 && id == goroutineID(make([]byte, idBytes))
 }
+
+const idBytes = 32
 
 // goroutineID returns the number of the calling goroutine, from the first line of its stack
 // trace: "goroutine 123 [running]:". It costs about a microsecond.
-func goroutineID() uint64 {
-	var buf [64]byte
-	s := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	id, err := strconv.ParseUint(string(s[:max(bytes.IndexByte(s, ' '), 0)]), 10, 64)
-	if err != nil {
-		panic("rcu: no goroutine number in a stack trace")
+func goroutineID(buf []byte) (id uint64) {
+	for _, c := range buf[len("goroutine "):runtime.Stack(buf, false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = id*10 + uint64(c-'0')
 	}
 	return id
 }
