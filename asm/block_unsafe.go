@@ -43,17 +43,20 @@ type Block struct {
 }
 
 // A lease is the part of a Block that does not change. The pool takes the words
-// back when it is unreachable.
+// back when it is unreachable, so whoever gets a word's address from it keeps it
+// alive until the word was used (a sequence and a pin do: the garbage collector
+// cannot finish while they run).
 type lease struct {
 	base   unsafe.Pointer
 	divert atomic.Pointer[func(i int, delta int64)]
 	mu     sync.Mutex // for operations that change two words of the shared tier
+	class  int        // there are 1<<class words
 }
 
 // Alloc gives b n words, all zero, at a multiple of n words rounded up to a
 // power of two, so that up to eight words never straddle a cache line. It does
-// nothing if b has its memory already. It panics if n is not in [1, MaxWords].
-// It takes a lock, and memory from the kernel once for every 8192 words.
+// nothing if b has that many words already. It panics if n is not in
+// [1, MaxWords], or if b has fewer, which cannot be extended. It takes a lock, and memory from the kernel once for every 8192 words.
 func (b *Block) Alloc(n int) {
 	if n < 1 || n > MaxWords {
 		panic("asm: Block.Alloc of a number of words outside [1, MaxWords]")
@@ -61,12 +64,15 @@ func (b *Block) Alloc(n int) {
 	decide()
 	pool.Lock()
 	defer pool.Unlock()
-	if b.lease.Load() != nil {
+	class := bits.Len(uint(n - 1))
+	if l := b.lease.Load(); l != nil {
+		if l.class < class {
+			panic("asm: Block.Alloc of a Block that has fewer words already")
+		}
 		return
 	}
-	class := bits.Len(uint(n - 1))
 	base := pool.takeLocked(class)
-	l := &lease{base: base}
+	l := &lease{base: base, class: class}
 	runtime.AddCleanup(l, release, run{base, class})
 	b.lease.Store(l)
 	atomic.StorePointer(&b.base, base)
@@ -111,6 +117,7 @@ func (b *Block) Sum(i int) int64 {
 			sum += atomic.LoadInt64(l.word(t, c, i))
 		}
 	}
+	runtime.KeepAlive(l)
 	return sum
 }
 
@@ -134,20 +141,14 @@ func Column() int {
 		if p < columns {
 			return p
 		}
-	default:
+	default: // the shared tier's own columns are the first ones
 		return sharedColumn()
 	}
 	return columns + sharedColumn()
 }
 
-// ColumnCount returns the number of values that Column can have.
-func ColumnCount() int {
-	decide()
-	if currentTier() == tierShared {
-		return columns
-	}
-	return 2 * columns
-}
+// ColumnCount returns the number of values that Column can have: twice Columns.
+func ColumnCount() int { return 2 * columns }
 
 // Columns returns the number of columns of one tier, which is the number of
 // CPUs that the kernel may ever bring up.
@@ -155,7 +156,10 @@ func Columns() int { return columns }
 
 // Load returns word i of column col, by an atomic load.
 func (b *Block) Load(col, i int) int64 {
-	return atomic.LoadInt64(b.words().column(col, i))
+	l := b.words()
+	v := atomic.LoadInt64(l.column(currentTier(), col, i))
+	runtime.KeepAlive(l)
+	return v
 }
 
 // Divert makes every Add that begins after it call f instead, nil ends that.
@@ -163,6 +167,8 @@ func (b *Block) Load(col, i int) int64 {
 // without a check in it.
 func (b *Block) Divert(f func(i int, delta int64)) {
 	l := b.words()
+	pool.Lock() // so that Alloc, which stores base last, is over
+	defer pool.Unlock()
 	if f == nil {
 		l.divert.Store(nil)
 		atomic.StorePointer(&b.base, l.base)
@@ -217,6 +223,7 @@ func blockAddSlow(b *Block, i int, delta int64) {
 func (l *lease) addShared(i int, delta int64) {
 	markUsed(tierShared)
 	atomic.AddInt64(l.word(tierShared, sharedColumn(), i), delta)
+	runtime.KeepAlive(l)
 }
 
 // word returns word i of column c of tier t.
@@ -224,10 +231,13 @@ func (l *lease) word(t, c, i int) *int64 {
 	return (*int64)(unsafe.Add(l.base, (t*columns+c)<<columnShift+i*8))
 }
 
-// column is word for a column number as Column returns it.
-func (l *lease) column(col, i int) *int64 {
-	if col < columns {
-		return l.word(currentTier(), col, i)
+// column is word for a column number as Column returns it in tier t.
+func (l *lease) column(t, col, i int) *int64 {
+	switch {
+	case col < columns:
+		return l.word(t, col, i)
+	case t == tierShared: // which has no others: these are always 0
+		return l.word(tierPinned, col-columns, i)
 	}
 	return l.word(tierShared, col-columns, i)
 }

@@ -11,7 +11,9 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -24,11 +26,11 @@ func glibcRSEQ() (offset uintptr, size uint32, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The first mapping of a file with "ld-linux" in its name is the
-	// loader's: address range, permissions, offset, device, inode, path.
+	// The first mapping of a file whose name begins so is the loader's:
+	// address range, permissions, offset, device, inode, path.
 	for line := range strings.Lines(string(maps)) {
 		f := strings.Fields(line)
-		if len(f) < 6 || f[2] != "00000000" || !strings.Contains(f[5], "/ld-") {
+		if len(f) < 6 || f[2] != "00000000" || !strings.HasPrefix(path.Base(f[5]), "ld-") {
 			continue
 		}
 		start, _, _ := strings.Cut(f[0], "-")
@@ -41,14 +43,28 @@ func glibcRSEQ() (offset uintptr, size uint32, err error) {
 	return 0, 0, errors.New("this cgo program has no glibc loader (static, or another libc), so nobody registered its threads")
 }
 
-// loaderRSEQ reads __rseq_offset and __rseq_size of the loader in file path,
+// loaderRSEQ reads __rseq_offset and __rseq_size of the loader in the file,
 // which is mapped at base.
-func loaderRSEQ(path string, base uintptr) (offset uintptr, size uint32, err error) {
-	f, err := elf.Open(path)
+func loaderRSEQ(file string, base uintptr) (offset uintptr, size uint32, err error) {
+	f, err := elf.Open(file)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer f.Close()
+	// The file may have been replaced since it was mapped. Its beginning has
+	// the program headers and the build id.
+	var head [1024]byte
+	r, err := os.Open(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer r.Close()
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, 0, err
+	}
+	if mapped := *(**[1024]byte)(unsafe.Pointer(&base)); *mapped != head {
+		return 0, 0, fmt.Errorf("%s is not the file that was loaded", file)
+	}
 	symbols, err := f.DynamicSymbols()
 	if err != nil {
 		return 0, 0, err
@@ -63,7 +79,7 @@ func loaderRSEQ(path string, base uintptr) (offset uintptr, size uint32, err err
 		}
 	}
 	if offsetAt == 0 || sizeAt == 0 {
-		return 0, 0, fmt.Errorf("%s has no __rseq_offset: glibc before 2.35, or another libc, registers no threads", path)
+		return 0, 0, fmt.Errorf("%s has no __rseq_offset: glibc before 2.35, or another libc, registers no threads", file)
 	}
 	at := func(value uint64) unsafe.Pointer {
 		address := base + uintptr(value)

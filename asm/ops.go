@@ -1,6 +1,9 @@
 package asm
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // The operations of a Block that depend on what a word is. Each works in one
 // column and is atomic with every other operation on that column: by a
@@ -35,8 +38,22 @@ func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 		procUnpin()
 		return ok
 	}
+	if col, ok := sharedOf(t, col); ok {
+		ok = cells{l, tierShared, col}.swap(i, old, new)
+		runtime.KeepAlive(l)
+		return ok
+	}
+	return false
+}
+
+// sharedOf returns which column of the shared tier column col is in tier t, if
+// it is one.
+func sharedOf(t, col int) (c int, ok bool) {
+	if t != tierShared {
+		col -= columns
+	}
 	markUsed(tierShared)
-	return atomic.CompareAndSwapInt64(l.column(col, i), old, new)
+	return col, uint(col) < uint(columns)
 }
 
 // SwapHere is CompareAndSwap in the caller's column, which it returns. It
@@ -72,10 +89,12 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 		procUnpin()
 		return ok
 	}
-	markUsed(tierShared)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return cells{l, tierShared, col % columns}.swapTwo(i, old, new, j, newj)
+	if col, ok := sharedOf(t, col); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock() // keeps l alive
+		return cells{l, tierShared, col}.swapTwo(i, old, new, j, newj)
+	}
+	return false
 }
 
 // Push pushes v on the stack in the caller's column: word i is the number of
@@ -143,7 +162,7 @@ func (b *Block) here(op func(cells) bool) (col int, ok bool) {
 	c := sharedColumn()
 	l.mu.Lock()
 	ok = op(cells{l, tierShared, c})
-	l.mu.Unlock()
+	l.mu.Unlock() // keeps l alive
 	if currentTier() != tierShared {
 		c += columns
 	}

@@ -37,7 +37,7 @@ const rseqBuilt = true
 // areas never share a cache line: the owner writes cs at every sequence.
 type area struct {
 	cpuStart uint32 // written by the kernel
-	cpuID    uint32 // written by the kernel: the CPU, or one of the two values below
+	cpuID    uint32 // written by the kernel: the CPU; or one of the values below
 	cs       uint64 // written by the thread; the kernel clears it
 	flags    uint32
 	node     uint32
@@ -58,6 +58,7 @@ const (
 
 	cpuUninitialized = ^uint32(0)     // registration has not taken effect
 	cpuFailed        = ^uint32(0) - 1 // registration was refused
+	cpuIgnored       = ^uint32(0) - 2 // ours: registration was accepted and not done
 )
 
 var _ [areaSize - unsafe.Sizeof(area{})]byte
@@ -174,33 +175,35 @@ func rseqThread() (fresh bool) {
 	m := currentM()
 	a.m = uintptr(m)
 	atomic.StoreInt32(&a.tid, int32(rawGettid()))
-	err := registerArea(a)
+	refused := registerArea(a)
 	setArea(unsafe.Pointer(a))
 	procUnpin()
 
 	areas.Lock()
 	areas.owners[i] = m // m is alive until here: it ran this code, or its thread did
 	areas.Unlock()
-	if err != nil {
+	if refused != 0 {
 		areas.refused.Add(1)
 		return false
 	}
 	return true
 }
 
-// registerArea makes a the calling thread's area, or marks it as refused.
-func registerArea(a *area) error {
-	errno := rseqSyscall(a)
-	if errno != 0 {
+// registerArea makes a the calling thread's area, or marks it as refused and
+// returns why. The caller is pinned.
+func registerArea(a *area) (refused unix.Errno) {
+	if errno := rseqSyscall(a); errno != 0 {
 		atomic.StoreUint32(&a.cpuID, cpuFailed)
 		return errno
 	}
-	// The kernel fills the ids before it returns to us. One that does not,
-	// or that names a CPU it says does not exist, is not to be trusted.
-	if id := atomic.LoadUint32(&a.cpuID); id >= uint32(columns) {
-		return fmt.Errorf("rseq(2) succeeded but left cpu_id at %#x (possible CPUs: %d)", id, columns)
+	// A kernel, or a sandbox, that only says yes is found out by what a
+	// second registration gets, and by the CPU number, which the kernel fills
+	// in before it returns to us.
+	if rseqSyscall(a) != unix.EBUSY || atomic.LoadUint32(&a.cpuID) >= uint32(columns) {
+		atomic.StoreUint32(&a.cpuID, cpuIgnored)
+		return unix.ENOSYS
 	}
-	return nil
+	return 0
 }
 
 // rseqSyscall is a variable for the tests.
@@ -290,55 +293,68 @@ func onNewThread(f func() error) error {
 
 var glibcSize uint32
 
-// probe lets the kernel interrupt a sequence and sees whether it is restarted,
-// after comparing the CPU number with getcpu(2).
+// probe compares the CPU number with getcpu(2), then lets the kernel interrupt a
+// sequence and sees whether it is restarted.
 func probe() error {
+	var (
+		id      uint32
+		agrees  bool
+		aborted bool
+		failed  string // the system call that did, and why
+		errno   unix.Errno
+	)
+	// Pinned, and so nothing that allocates or may park.
 	procPin()
-	defer procUnpin()
 	a := currentArea()
 	if a == nil {
+		procUnpin()
 		return errors.New("no memory for the thread's area")
 	}
-	switch id := atomic.LoadUint32(&a.cpuID); {
-	case foreign != 0 && id >= uint32(columns):
-		return fmt.Errorf("glibc did not register its threads (cpu_id is %#x)", id)
-	case id == cpuFailed:
+	if id = atomic.LoadUint32(&a.cpuID); id < uint32(columns) {
+		agrees = cpuAgrees(a)
+		for n := 0; n < 5 && !aborted && failed == ""; n++ {
+			var timer int32
+			if timer, failed, errno = alarm(); failed == "" {
+				aborted = rseqProbe(1 << 25)
+				unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(timer), 0, 0)
+			}
+		}
+	}
+	procUnpin()
+
+	switch {
+	case id == cpuFailed && foreign == 0:
 		return fmt.Errorf("%w: the kernel refuses rseq(2): %w", ErrUnsupported, rseqSyscall(a))
+	case id >= uint32(columns) && foreign == 0:
+		return errors.New("the kernel accepts rseq(2) but does not do it")
 	case id >= uint32(columns):
-		return fmt.Errorf("the kernel accepted rseq(2) but does not fill in the CPU number (cpu_id is %#x)", id)
-	}
-	agree := false
-	for range 100 { // the thread may move between the two
-		before := atomic.LoadUint32(&a.cpuID)
-		cpu, _, ok := getcpu()
-		if !ok { // then there is nothing to compare with
-			agree = true
-			break
-		}
-		if agree = uint32(cpu) == before; agree {
-			break
-		}
-	}
-	if !agree {
+		return fmt.Errorf("glibc did not register its threads (cpu_id is %#x)", id)
+	case !agrees:
 		return errors.New("rseq's CPU number is not that of getcpu(2)")
+	case failed != "":
+		return fmt.Errorf("cannot test that sequences are restarted: %s: %w", failed, errno)
+	case !aborted:
+		return errors.New("a signal did not abort a restartable sequence")
 	}
-	for range 5 {
-		disarm, err := alarm()
-		if err != nil {
-			return fmt.Errorf("cannot test that sequences are restarted: %w", err)
-		}
-		aborted := rseqProbe(1 << 25)
-		disarm()
-		if aborted {
-			return nil
-		}
-	}
-	return errors.New("a signal did not abort a restartable sequence")
+	return nil
 }
 
-// alarm has the kernel signal the calling thread in a moment. The signal is
-// SIGURG, which the runtime sends to its own threads all the time.
-func alarm() (disarm func(), err error) {
+// cpuAgrees compares the CPU number in a with getcpu(2). The thread may move
+// between the two. Without getcpu there is nothing to compare with.
+func cpuAgrees(a *area) bool {
+	for range 100 {
+		id := atomic.LoadUint32(&a.cpuID)
+		if cpu, _, ok := getcpu(); !ok || uint32(cpu) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// alarm has the kernel signal the calling thread in a moment, by a timer that it
+// returns. The signal is SIGURG, which the runtime sends to its own threads all
+// the time. The caller is pinned.
+func alarm() (timer int32, failed string, errno unix.Errno) {
 	type sigevent struct { // the kernel's struct sigevent on 64-bit machines
 		value  uintptr
 		signo  int32
@@ -348,20 +364,15 @@ func alarm() (disarm func(), err error) {
 	}
 	const clockMonotonic, sigevThreadID = 1, 4
 	ev := sigevent{signo: int32(unix.SIGURG), notify: sigevThreadID, tid: int32(rawGettid())}
-	var id int32
-	if _, _, e := unix.RawSyscall(unix.SYS_TIMER_CREATE, clockMonotonic, uintptr(unsafe.Pointer(&ev)), uintptr(unsafe.Pointer(&id))); e != 0 {
-		return nil, fmt.Errorf("timer_create: %w", e)
+	if _, _, errno = unix.RawSyscall(unix.SYS_TIMER_CREATE, clockMonotonic, uintptr(unsafe.Pointer(&ev)), uintptr(unsafe.Pointer(&timer))); errno != 0 {
+		return 0, "timer_create", errno
 	}
 	when := [4]int64{0, 0, 0, 20_000} // interval and value, seconds and nanoseconds
-	if _, _, e := unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(id), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); e != 0 {
-		err = fmt.Errorf("timer_settime: %w", e)
+	if _, _, errno = unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(timer), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); errno != 0 {
+		unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(timer), 0, 0)
+		return 0, "timer_settime", errno
 	}
-	disarm = func() { unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(id), 0, 0) }
-	if err != nil {
-		disarm()
-		return nil, err
-	}
-	return disarm, nil
+	return timer, "", 0
 }
 
 // A sequence ties a function of the assembly to its descriptor, the kernel's

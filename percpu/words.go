@@ -28,6 +28,7 @@ import (
 // These are the operations of librseq's per-CPU counters and of the kernel's
 // this_cpu_add and this_cpu_cmpxchg.
 type Words struct {
+	_      noCopy
 	n      int
 	blocks []asm.Block // asm.MaxWords words each, the last one fewer
 }
@@ -99,3 +100,9 @@ func (w *Words) checkColumn(cpu int) {
 		panic(fmt.Sprintf("percpu: Words column %d out of range [0, %d)", cpu, w.CPUs()))
 	}
 }
+
+// noCopy lets go vet's copylocks check find copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
