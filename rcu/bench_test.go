@@ -88,26 +88,24 @@ func BenchmarkSection(b *testing.B) {
 	})
 }
 
-// perGoroutine measures what body returns, in batches, since one operation is no longer
-// than a step of b.Loop.
-func perGoroutine(b *testing.B, body func() func(n int)) {
-	const batch = 1024
+// perGoroutine measures what body returns in a goroutine of each P, in batches, since one operation is
+// no longer than a step of b.Loop.
+func perGoroutine(b *testing.B, body func() func(n int)) { perGoroutineN(b, 1024, body) }
+
+func perGoroutineN(b *testing.B, batch int, body func() func(n int)) {
 	b.ReportAllocs()
-	if runtime.GOMAXPROCS(0) == 1 {
+	if !many() {
+		one(b, batch, body)
+		return
+	}
+	b.RunParallel(func(pb *testing.PB) {
 		f := body()
-		for b.Loop() {
+		for pb.Next() {
 			f(batch)
 		}
-	} else {
-		b.RunParallel(func(pb *testing.PB) {
-			f := body()
-			for pb.Next() {
-				f(batch)
-			}
-		})
-	}
+	})
 	b.StopTimer()
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(batch), "ns/op")
 }
 
 // BenchmarkSynchronize is one updater that waits for grace periods, beside readers.
