@@ -2,7 +2,6 @@ package seqlock_test
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,35 +114,12 @@ func anchorSized[T any](b *testing.B, size string) {
 func anchorWriter(b *testing.B) {
 	type T [8]uint64
 	v := onHeap[seqlock.Value[T]]()
-	beside := func(b *testing.B, pause time.Duration, read func(b *testing.B)) {
-		var (
-			stop  atomic.Bool
-			count int
-			done  = make(chan struct{})
-		)
-		started := make(chan struct{})
-		go func() {
-			defer close(done)
-			close(started)
-			var x T
-			for ; !stop.Load(); count++ {
-				for i := range x {
-					x[i]++
-				}
-				v.Store(x)
-				if pause > 0 {
-					for t := time.Now(); time.Since(t) < pause; {
-					}
-				}
-			}
-		}()
-		<-started
-		t := time.Now()
-		read(b)
-		d := time.Since(t)
-		stop.Store(true)
-		<-done
-		b.ReportMetric(float64(count)/d.Seconds(), "writes/s")
+	var x T
+	write := func() {
+		for i := range x {
+			x[i]++
+		}
+		v.Store(x)
 	}
 	body := func() func(int) {
 		return func(n int) {
@@ -153,12 +129,15 @@ func anchorWriter(b *testing.B) {
 		}
 	}
 	b.Run("quiesce/read-writer-1us/64B/readers=1", func(b *testing.B) {
-		beside(b, time.Microsecond, func(b *testing.B) { one(b, body()) })
+		defer beside(b, time.Microsecond, write)()
+		one(b, body())
 	})
 	b.Run("quiesce/read-writer-1us/64B/readers=all", func(b *testing.B) {
-		beside(b, time.Microsecond, func(b *testing.B) { many(b, body) })
+		defer beside(b, time.Microsecond, write)()
+		many(b, body)
 	})
 	b.Run("quiesce/read-writer-busy/64B/readers=1", func(b *testing.B) {
-		beside(b, 0, func(b *testing.B) { one(b, body()) })
+		defer beside(b, 0, write)()
+		one(b, body())
 	})
 }

@@ -4,12 +4,14 @@ package seqlock
 
 import "testing"
 
-// withoutAVX turns 32-byte copies off, if off is true, until undo is called.
-func withoutAVX(t testing.TB, off bool) (undo func()) {
-	was := useAVX
-	if !was {
+// eachCopy runs f once for each way to copy that this build chooses between.
+func eachCopy(t testing.TB, f func()) {
+	f()
+	if !useAVX {
 		t.Log("this machine has no AVX: the 32-byte copy is not tested")
+		return
 	}
-	useAVX = was && !off
-	return func() { useAVX = was }
+	useAVX = false
+	defer func() { useAVX = true }()
+	f()
 }

@@ -1,0 +1,134 @@
+package seqlock
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var _ sync.Locker = (*Lock)(nil)
+
+func TestLock(t *testing.T) {
+	var l Lock
+	s := l.Begin()
+	if l.Retry(s) {
+		t.Error("Retry without a write")
+	}
+	l.Lock()
+	if _, ok := l.TryBegin(); ok || !l.Retry(s) {
+		t.Error("a read is valid inside a write")
+	}
+	l.Unlock()
+	if next := l.Begin(); next == s || l.Retry(next) || !l.Retry(s) {
+		t.Errorf("next sequence %d after %d", next, s)
+	}
+	calls := 0
+	l.Read(func() { calls++ })
+	if calls != 1 {
+		t.Errorf("Read without a writer calls its function %d times", calls)
+	}
+}
+
+func TestLock_Misuse(t *testing.T) {
+	const unlock = "seqlock: Unlock of a Lock that is not locked"
+	var l Lock
+	mustPanic(t, unlock, l.Unlock)
+	l.Lock()
+	l.Unlock()
+	mustPanic(t, unlock, l.Unlock)
+	l.Lock() // works all the same
+	l.Unlock()
+}
+
+func TestLock_BeginWaits(t *testing.T) {
+	var l Lock
+	l.Lock()
+	got := make(chan uint64)
+	for range 3 {
+		go func() { got <- l.Begin() }()
+	}
+	l.Unlock()
+	for range 3 {
+		if s := <-got; s != 0 && s != 2 {
+			t.Errorf("Begin = %d", s)
+		}
+	}
+}
+
+// TestLock_Read_TakesTheLock has a writer fall into every attempt.
+func TestLock_Read_TakesTheLock(t *testing.T) {
+	var l Lock
+	calls, locked := 0, false
+	l.Read(func() {
+		calls++
+		if l.mu.TryLock() {
+			l.mu.Unlock()
+			l.Lock()
+			l.Unlock()
+		} else {
+			locked = true
+		}
+	})
+	if calls != tries+1 || !locked {
+		t.Errorf("%d calls, the last one with the lock taken: %v; want %d and true", calls, locked, tries+1)
+	}
+	l.Lock() // Read has released it
+	l.Unlock()
+}
+
+func TestLock_Read_Panics(t *testing.T) {
+	var l Lock
+	mustPanic(t, "first", func() { l.Read(func() { panic("first") }) })
+	calls := 0
+	mustPanic(t, "last", func() {
+		l.Read(func() {
+			if calls++; calls > tries {
+				panic("last")
+			}
+			l.Lock()
+			l.Unlock()
+		})
+	})
+	l.Lock() // was released
+	l.Unlock()
+}
+
+func TestHammerLock(t *testing.T) {
+	var (
+		l       Lock
+		p       pair
+		stop    atomic.Bool
+		writers sync.WaitGroup
+		wg      sync.WaitGroup
+		writes  atomic.Uint64
+	)
+	for range 2 {
+		writers.Go(func() {
+			for !stop.Load() {
+				l.Lock()
+				p.a.Store(p.a.Load() + 1) // not an atomic add: the lock must do
+				p.b.Store(p.b.Load() + 1)
+				l.Unlock()
+				writes.Add(1)
+			}
+		})
+	}
+	for range 2 {
+		wg.Go(func() {
+			var a, b uint64
+			read := func() { a, b = p.a.Load(), p.b.Load() }
+			for range hammerReads() {
+				if l.Read(read); a != b {
+					t.Errorf("Read: %d and %d", a, b)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stop.Store(true)
+	writers.Wait()
+	if got := p.a.Load(); got != writes.Load() {
+		t.Errorf("%d after %d writes", got, writes.Load())
+	}
+}

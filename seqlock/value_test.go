@@ -1,0 +1,451 @@
+package seqlock
+
+import (
+	"fmt"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+type point struct {
+	x, y float64
+	n    uint16
+}
+
+func TestValue(t *testing.T) {
+	var v Value[point]
+	want := func(p point, version uint64) {
+		t.Helper()
+		if got := v.Load(); got != p {
+			t.Errorf("Load = %v, want %v", got, p)
+		}
+		to := point{-1, -1, 1}
+		if v.LoadTo(&to); to != p {
+			t.Errorf("LoadTo gives %v, want %v", to, p)
+		}
+		if got, ok := v.TryLoad(); got != p || !ok {
+			t.Errorf("TryLoad = %v, %v, want %v", got, ok, p)
+		}
+		if got := v.Version(); got != version {
+			t.Errorf("Version = %d, want %d", got, version)
+		}
+	}
+	want(point{}, 0)
+	v.Store(point{1, 2, 3})
+	want(point{1, 2, 3}, 1)
+	v.Update(func(p *point) {
+		if *p != (point{1, 2, 3}) {
+			t.Errorf("Update gives %v", *p)
+		}
+		p.x, p.n = 10, 30
+		want(point{1, 2, 3}, 1) // nobody sees it yet
+	})
+	want(point{10, 2, 30}, 2)
+	v.Update(func(*point) {})
+	want(point{10, 2, 30}, 3)
+	v.Store(point{})
+	want(point{}, 4)
+}
+
+// TestValue_FirstUse begins with each method in turn.
+func TestValue_FirstUse(t *testing.T) {
+	for name, use := range map[string]func(v *Value[int32]) int32{
+		"Load":    func(v *Value[int32]) int32 { return v.Load() },
+		"LoadTo":  func(v *Value[int32]) (x int32) { v.LoadTo(&x); return x },
+		"TryLoad": func(v *Value[int32]) int32 { x, ok := v.TryLoad(); return x + int32(len(fmt.Sprint(ok))-4) },
+		"Version": func(v *Value[int32]) int32 { return int32(v.Version()) },
+		"Store":   func(v *Value[int32]) int32 { v.Store(7); return v.Load() - 7 },
+		"Update":  func(v *Value[int32]) int32 { v.Update(func(x *int32) { *x += 7 }); return v.Load() - 7 },
+	} {
+		var v Value[int32]
+		if got := use(&v); got != 0 {
+			t.Errorf("%s: %d, want 0", name, got)
+		}
+		if s := v.seq.Load() & states; s != open {
+			t.Errorf("%s leaves state %02b", name, s)
+		}
+	}
+}
+
+func TestValue_Update_LeavesByPanicOrGoexit(t *testing.T) {
+	var v Value[point]
+	v.Store(point{1, 2, 3})
+	for name, leave := range map[string]func(){
+		"panic":  func() { panic("leave") },
+		"Goexit": runtime.Goexit,
+	} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() {
+				if r := recover(); (r != nil) != (name == "panic") {
+					t.Errorf("%s: recovered %v", name, r)
+				}
+			}()
+			v.Update(func(p *point) {
+				*p = point{9, 9, 9}
+				leave()
+			})
+		}()
+		<-done
+		if v.Load() != (point{1, 2, 3}) || v.Version() != 1 {
+			t.Errorf("after %s: %v, version %d; want the value and version from before", name, v.Load(), v.Version())
+		}
+	}
+	v.Update(func(p *point) { // nothing is left locked, nothing of 9 is left
+		if *p != (point{1, 2, 3}) {
+			t.Errorf("next Update gives %v", *p)
+		}
+		p.n++
+	})
+	v.Store(v.Load())
+	if v.Load() != (point{1, 2, 4}) || v.Version() != 3 {
+		t.Errorf("got %v, version %d", v.Load(), v.Version())
+	}
+}
+
+// TestValue_Version has one byte value for each version, so every read tells
+// which write it saw, and the versions around it which ones it may have seen.
+func TestValue_Version(t *testing.T) {
+	hammer(t, func(x *[1]byte) []byte { return x[:] })
+	hammer(t, func(x *[3]byte) []byte { return x[:] })
+	hammer(t, func(x *[16]byte) []byte { return x[:] })
+	hammer(t, func(x *[24]byte) []byte { return x[:] })
+	hammer(t, func(x *[64]byte) []byte { return x[:] })
+	hammer(t, func(x *[100]byte) []byte { return x[:] })
+	hammer(t, func(x *[256]byte) []byte { return x[:] })
+	hammer(t, func(x *[1024]byte) []byte { return x[:] })
+}
+
+func hammer[T any](t *testing.T, bytes func(x *T) []byte) {
+	reads := 5000
+	if testing.Short() {
+		reads = 200
+	}
+	size := len(bytes(new(T)))
+	for readers := 1; readers <= 4; readers++ {
+		for _, procs := range [][]int{{1, 2}, {2}, {2 * runtime.NumCPU()}, {1, 2}}[readers-1] {
+			func() {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				var (
+					v       Value[T]
+					stop    atomic.Bool
+					writers sync.WaitGroup
+					wg      sync.WaitGroup
+				)
+				// Two that add by Update: none may be lost.
+				var updates atomic.Uint64
+				for range 2 {
+					writers.Go(func() {
+						for !stop.Load() {
+							v.Update(func(x *T) {
+								for i, p := 0, bytes(x); i < size; i++ {
+									p[i]++
+								}
+							})
+							updates.Add(1)
+						}
+					})
+				}
+				for range readers {
+					wg.Go(func() {
+						var x T
+						p := bytes(&x)
+						for i := range reads {
+							before := v.Version()
+							switch i % 3 {
+							case 0:
+								x = v.Load()
+							case 1:
+								v.LoadTo(&x)
+							case 2:
+								var ok bool
+								if x, ok = v.TryLoad(); !ok {
+									continue
+								}
+							}
+							after := v.Version()
+							for _, b := range p {
+								if b != p[0] {
+									t.Errorf("%d bytes, %d readers: torn: %v", size, readers, p)
+									return
+								}
+							}
+							if d := uint64(p[0] - byte(before)); d > after-before {
+								t.Errorf("%d bytes, %d readers: between versions %d and %d, saw version %d", size, readers, before, after, before+d)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				stop.Store(true)
+				writers.Wait()
+				if got := v.Version(); got != updates.Load() {
+					t.Errorf("%d bytes: version %d after %d updates", size, got, updates.Load())
+				}
+				x := v.Load()
+				if b := bytes(&x)[0]; b != byte(updates.Load()) {
+					t.Errorf("%d bytes: %d after %d updates", size, b, updates.Load())
+				}
+			}()
+		}
+	}
+}
+
+// TestValue_StoreBesideUpdate mixes the writer that takes seq alone with those
+// that take mu too: an Update must not lose a Store or be lost.
+func TestValue_StoreBesideUpdate(t *testing.T) {
+	n := 100_000
+	if testing.Short() {
+		n = 5000
+	}
+	type pair struct{ stores, updates uint64 }
+	var (
+		v       Value[pair]
+		stored  atomic.Uint64 // what the last Store stored, at least
+		wg      sync.WaitGroup
+		updates int
+	)
+	wg.Go(func() {
+		for i := range n {
+			v.Store(pair{stores: uint64(i + 1)})
+			stored.Store(uint64(i + 1))
+		}
+	})
+	wg.Go(func() {
+		for range n {
+			least := stored.Load()
+			v.Update(func(p *pair) {
+				if p.stores < least {
+					t.Errorf("Update sees store %d after %d had returned", p.stores, least)
+				}
+				p.updates++
+			})
+			updates++
+		}
+	})
+	wg.Wait()
+	if got := v.Version(); got != uint64(2*n) {
+		t.Errorf("version %d after %d writes", got, 2*n)
+	}
+	if p := v.Load(); p.stores != uint64(n) || p.updates > uint64(n) {
+		t.Errorf("last value %v", p)
+	}
+}
+
+// TestValue_LoadBesideUpdate checks that readers do not wait for the function
+// of an Update, not even the ones that have given up on trying.
+func TestValue_LoadBesideUpdate(t *testing.T) {
+	var v Value[[8]uint64]
+	v.Store([8]uint64{1})
+	v.Update(func(x *[8]uint64) {
+		x[0] = 2
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 1000 {
+				if v.Load()[0] != 1 {
+					t.Error("Load sees a value that Update has not made yet")
+				}
+				if _, ok := v.TryLoad(); !ok {
+					t.Error("TryLoad fails beside an Update's function")
+				}
+			}
+		}()
+		<-done
+	})
+}
+
+// TestValue_SlowPathMovesStack has the assembly jump to Go code that needs more
+// stack, at many depths, while the garbage collector runs.
+func TestValue_SlowPathMovesStack(t *testing.T) {
+	stop := make(chan struct{})
+	var gc sync.WaitGroup
+	gc.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	var wg sync.WaitGroup
+	for depth := range 300 {
+		wg.Go(func() { deep(t, depth) })
+	}
+	wg.Wait()
+	close(stop)
+	gc.Wait()
+}
+
+//go:noinline
+func deep(t *testing.T, depth int) (sum uint64) {
+	var pad [3]uint64
+	if depth > 0 {
+		return pad[depth%3] + deep(t, depth-1)
+	}
+	var a, b, c Value[[5]uint64]
+	if got := a.Load(); got != ([5]uint64{}) {
+		t.Errorf("first Load = %v", got)
+	}
+	x := [5]uint64{1, 2, 3, 4, 5}
+	b.Store(x)
+	var y [5]uint64
+	if b.LoadTo(&y); y != x {
+		t.Errorf("LoadTo after the first Store gives %v", y)
+	}
+	c.Update(func(p *[5]uint64) { *p = x })
+	return c.Load()[4] + pad[0]
+}
+
+func TestValue_NoAllocation(t *testing.T) {
+	var v Value[[8]uint64]
+	x := [8]uint64{1}
+	add := func(p *[8]uint64) { p[0]++ }
+	v.Update(add) // allocates its private copy
+	for name, f := range map[string]func(){
+		"Load":    func() { x = v.Load() },
+		"LoadTo":  func() { v.LoadTo(&x) },
+		"TryLoad": func() { x, _ = v.TryLoad() },
+		"Version": func() { x[1] = v.Version() },
+		"Store":   func() { v.Store(x) },
+		"Update":  func() { v.Update(add) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// TestValue_Layout checks what value_unsafe.go says of it.
+func TestValue_Layout(t *testing.T) {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[Value[struct{}]](),
+		reflect.TypeFor[Value[byte]](),
+		reflect.TypeFor[Value[[3]byte]](),
+		reflect.TypeFor[Value[int32]](),
+		reflect.TypeFor[Value[complex128]](),
+		reflect.TypeFor[Value[[5]uint64]](),
+		reflect.TypeFor[Value[struct {
+			b byte
+			u uint64
+		}]](),
+	} {
+		head, _ := typ.FieldByName("head")
+		val, _ := typ.FieldByName("val")
+		end := val.Offset + (val.Type.Size()+7)&^7
+		if val.Offset != head.Offset+head.Type.Size() || val.Offset%8 != 0 || typ.Align() != 8 {
+			t.Errorf("%v: head of %d bytes at %d, T at %d, alignment %d", typ, head.Type.Size(), head.Offset, val.Offset, typ.Align())
+		}
+		if head.Offset < line || end+line > typ.Size() {
+			t.Errorf("%v: head at %d, T's last word ends at %d of %d: less than a cache line to the neighbours", typ, head.Offset, end, typ.Size())
+		}
+	}
+}
+
+// TestLoad_Worst has writers that never rest, and looks at how long single
+// Loads take. Each starts when its goroutine has just been scheduled, so that
+// it is seldom the reader itself that is taken off its processor in the middle.
+func TestLoad_Worst(t *testing.T) {
+	for _, c := range []struct{ procs, writers, loads int }{
+		{1, 1, 40}, {1, 3, 20}, {2, 1, 1000}, {2, 3, 300}, // on one, the reader's turn comes after 10 ms for each writer
+	} {
+		t.Run(fmt.Sprintf("procs=%d/writers=%d", c.procs, c.writers), func(t *testing.T) {
+			if testing.Short() {
+				c.loads /= 10
+			}
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
+			var (
+				v    Value[[8]uint64]
+				stop atomic.Bool
+				wg   sync.WaitGroup
+			)
+			for range c.writers {
+				wg.Go(func() {
+					for x := uint64(0); !stop.Load(); x++ {
+						v.Store([8]uint64{x, x, x, x, x, x, x, x})
+					}
+				})
+			}
+			var worst time.Duration
+			late := 0
+			for range c.loads {
+				runtime.Gosched()
+				start := time.Now()
+				v.Load()
+				d := time.Since(start)
+				if d >= time.Millisecond {
+					late++
+				}
+				worst = max(worst, d)
+			}
+			stop.Store(true)
+			wg.Wait()
+			t.Logf("%d of %d loads took 1 ms or more, the worst %v", late, c.loads, worst)
+			// Other programs on the machine take processors away for milliseconds,
+			// so some may be late. A reader that depended on the writers to stop
+			// would be nearly every time.
+			if late > c.loads/2 {
+				t.Errorf("%d of %d loads took 1 ms or more", late, c.loads)
+			}
+		})
+	}
+}
+
+// TestLoad_KeepsWritersOut has a reader that can never succeed without.
+func TestLoad_KeepsWritersOut(t *testing.T) {
+	var r raw
+	type words [128]uint64
+	r.use(&r.buf)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for i := uint64(0); !stop.Load(); i++ {
+				x := words(splat(i))
+				store(&r.head, &x, maxSize)
+			}
+		})
+	}
+	for range 1000 {
+		s := r.seq.Load()
+		if !r.own(s) {
+			continue
+		}
+		var x, y words
+		if !tryLoad(&r.head, &x, maxSize) || !tryLoad(&r.head, &y, maxSize) || x != y {
+			t.Error("somebody wrote while the reader owned the Value")
+		}
+		if got := r.seq.Load(); got != s|owned {
+			t.Errorf("seq went from %b to %b while the reader owned it", s|owned, got)
+		}
+		r.disown()
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+// TestCopyIsVetted has vet look at a package that copies each type.
+func TestCopyIsVetted(t *testing.T) {
+	gocmd, err := exec.LookPath("go")
+	if err != nil {
+		t.Skipf("needs the go command to run vet: %v", err)
+	}
+	out, err := exec.Command(gocmd, "vet", "./testdata/copies").CombinedOutput()
+	if err == nil {
+		t.Fatal("vet has nothing to say about copies")
+	}
+	for _, typ := range []string{"Count", "Lock", "Value[int]"} {
+		if !strings.Contains(string(out), "copies lock value") || !strings.Contains(string(out), "quiesce/seqlock."+typ) {
+			t.Errorf("vet does not report the copy of a %s:\n%s", typ, out)
+		}
+	}
+}
