@@ -1,0 +1,70 @@
+package asm
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onCPU runs f on a thread of its own that may run on this CPU only.
+func onCPU(t *testing.T, cpu int, f func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never undone: the thread ends, and its CPU set with it
+		var set unix.CPUSet
+		set.Set(cpu)
+		err := unix.SchedSetaffinity(0, &set)
+		defer func() { done <- err }()
+		if err == nil {
+			f()
+		}
+	}()
+	if err := <-done; err != nil {
+		t.Fatalf("to CPU %d: %v", cpu, err)
+	}
+}
+
+// allowedCPUs lists the CPUs that a thread of this process may run on.
+func allowedCPUs(t *testing.T) (cpus []int) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range len(set) * 64 {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+// TestFault_P4: every way to read the CPU number tells the CPU that the thread
+// is tied to.
+func TestFault_P4(t *testing.T) {
+	_, _, known := getcpu()
+	if !known {
+		t.Skip("getcpu(2) does not work here")
+	}
+	for _, cpu := range allowedCPUs(t) {
+		onCPU(t, cpu, func() {
+			got, node, _ := getcpu()
+			if got != cpu {
+				t.Errorf("getcpu says %d on CPU %d", got, cpu)
+			}
+			for _, s := range Sources() {
+				if got, ok := CPUBy(s); !ok || got != cpu && s != SourceProc {
+					t.Errorf("%v says %d, %v on CPU %d", s, got, ok, cpu)
+				}
+			}
+			if got := CPU(); got != cpu && Sources()[0] != SourceProc {
+				t.Errorf("CPU() = %d on CPU %d", got, cpu)
+			}
+			if c, n := CPUNode(); c != cpu || n != node {
+				t.Errorf("CPUNode() = %d, %d on CPU %d of node %d", c, n, cpu, node)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package percpu_test
+
+import (
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/quiesce-go/quiesce/internal/buildtest"
+	"github.com/quiesce-go/quiesce/percpu"
+)
+
+//go:noinline
+func probeAdd(c *percpu.Counter, delta int64) { c.Add(delta) }
+
+//go:noinline
+func probeInc(c *percpu.Counter) { c.Inc() }
+
+//go:noinline
+func probeDec(c *percpu.Counter) { c.Dec() }
+
+var _ = []any{probeAdd, probeInc, probeDec} // what the linker keeps: see TestCounter_Compiled
+
+// TestCounter_Compiled: Add, Inc and Dec are one call each where they are used,
+// to the assembly and not to a method on the way.
+func TestCounter_Compiled(t *testing.T) {
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" || runtime.GOOS != "linux" {
+		t.Skip("no assembly on " + runtime.GOOS + "/" + runtime.GOARCH)
+	}
+	buildtest.Inlined(t, ".", "(*Counter).Add", "(*Counter).Inc", "(*Counter).Dec")
+	call := regexp.MustCompile(`\bCALL (\S+)`)
+	var c percpu.Counter
+	for name, probe := range map[string]func(){
+		"probeAdd": func() { probeAdd(&c, 2) },
+		"probeInc": func() { probeInc(&c) },
+		"probeDec": func() { probeDec(&c) },
+	} {
+		probe()
+		code := buildtest.Disassemble(t, ".", `percpu_test\.`+name+`$`)
+		var calls []string
+		for _, m := range call.FindAllStringSubmatch(code, -1) {
+			if !strings.HasPrefix(m[1], "runtime.morestack") {
+				calls = append(calls, m[1])
+			}
+		}
+		if len(calls) != 1 || !strings.Contains(calls[0], "asm.blockAdd") {
+			t.Errorf("%s calls %q, want asm.blockAdd alone\n%s", name, calls, code)
+		}
+	}
+}
+
+// TestVet_Copied: go vet tells of each copy in testdata/copied.
+func TestVet_Copied(t *testing.T) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("needs the go command: ", err)
+	}
+	out, err := exec.Command(path, "vet", "./testdata/copied").CombinedOutput()
+	if err == nil {
+		t.Fatal("go vet has nothing to say")
+	}
+	for _, what := range []string{"percpu.Counter", "percpu.Words"} {
+		if !strings.Contains(string(out), "assignment copies lock value to *a: github.com/quiesce-go/quiesce/"+what) {
+			t.Errorf("go vet does not find the copy of a %s:\n%s", what, out)
+		}
+	}
+}
