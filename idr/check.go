@@ -42,7 +42,7 @@ func (c *core) checkLocked() {
 			} else if n.base == low {
 				low += uintptr(bits.TrailingZeros64(^n.full))
 			}
-			if i := n.base / fan; i < uintptr(len(c.leaves)) && c.leaves[i].Load() != n {
+			if i := n.base / fan; i < uintptr(len(c.leaves)) && (c.leaves[i] != n || c.entries[i].Load() != n.slots) {
 				fail("directory at %#x", n.base)
 			}
 			return
@@ -81,22 +81,23 @@ func (c *core) checkLocked() {
 	if c.low > low {
 		fail("low is %#x, and %#x is free", c.low, low)
 	}
-	for i := range c.leaves {
-		if n := c.leaves[i].Load(); n == &none {
-			continue
-		} else if n == nil || n.base != uintptr(i)*fan {
-			fail("entry %d of the directory", i)
-		} else {
+	for i, n := range c.leaves {
+		if n != nil {
 			leaves--
+		}
+		if (n == nil) != (c.entries[i].Load() == &none) {
+			fail("entry %d of the directory", i)
 		}
 	}
 	if int(leaves) < 0 {
 		fail("more leaves in the directory than in the tree")
 	}
-	if s := c.size.Load(); s != uintptr(len(c.leaves))*fan {
-		fail("size %#x, and %d entries", s, len(c.leaves))
+	if s := c.size.Load(); s != uintptr(len(c.leaves))*fan || len(c.leaves) != len(c.entries) {
+		fail("size %#x, %d leaves, %d entries", s, len(c.leaves), len(c.entries))
 	}
-	if none.full != 0 || none.parent != nil {
-		fail("something was written to none")
+	for i := range none {
+		if none[i].Load() != nil {
+			fail("something was stored to none")
+		}
 	}
 }

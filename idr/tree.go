@@ -48,11 +48,14 @@ const (
 // object in a leaf, a node in an inner node.
 type obj struct{}
 
+// Slots are apart from their node, so that they are 512 bytes, which are eight cache lines of
+// what readers want and, for Go, the largest object with pointers that needs no header.
+type slots [fan]atomic.Pointer[obj] // written under core.mu
+
 // A node is for the ids that differ from base in the low shift+6 bits only.
 type node struct {
-	slots [fan]atomic.Pointer[obj] // written under core.mu
-
 	// Set before the node is linked, and never changed.
+	*slots
 	base  uintptr // the first id
 	shift uint    // of an id to have a slot's number in the low six bits; 0 in a leaf
 
@@ -62,9 +65,9 @@ type node struct {
 	held   uint64 // in a leaf: id base+i is held; a subset of full
 }
 
-// none stands in the directory for a leaf that does not exist, so that looking an id up needs no
-// check for nil. Nothing is ever stored to it.
-var none node
+// none stands in the directory for the slots of a leaf that does not exist, so that looking an id
+// up needs no check for nil. Nothing is ever stored to it.
+var none slots
 
 // slot is the number of the slot that id is in or below. It is fan or more if id is not one of
 // n's.
@@ -73,7 +76,9 @@ func (n *node) slot(id uintptr) uintptr { return (id ^ n.base) >> n.shift }
 // fills reports whether n is for all the ids of its slot in p.
 func (n *node) fills(p *node) bool { return n.shift+fanBits == p.shift }
 
-// lookup is find for an id that may be anywhere.
+// lookup is find for an id that may be anywhere. Inlined, it would take registers from find.
+//
+//go:noinline
 func lookup(c *core, id uintptr) *obj {
 	// Pairs with the Store in replace: a node's fields and slots are as they were when it was
 	// linked, or newer.
@@ -115,14 +120,69 @@ func (n *node) next(id uintptr) *node {
 	return nil
 }
 
+// has reports whether id is taken and not held, and in n, which is its leaf or nil. core.mu is held.
+func (n *node) has(id uintptr) bool { return n != nil && (n.full&^n.held)>>(id%fan)&1 != 0 }
+
+// free returns the lowest free id of id or above, or one above hi if there is none that is not,
+// and the leaf for it, if there is one. It begins in n, where id is. core.mu is held.
+func (n *node) free(id, hi uintptr) (uintptr, *node) {
+	for n != nil && id <= hi {
+		i := n.slot(id)
+		if i >= fan {
+			return id, nil // no node is for id
+		}
+		free := ^n.full >> i
+		if free == 0 {
+			// Up, to the first node that goes on after n.
+			id = n.base + fan<<n.shift
+			for n = n.parent; n != nil && n.slot(id) >= fan; n = n.parent {
+			}
+			continue
+		}
+		if skip := uintptr(bits.TrailingZeros64(free)); skip > 0 {
+			id = n.base + (i+skip)<<n.shift
+		}
+		if n.shift == 0 {
+			break
+		}
+		n = asNode(n.slots[n.slot(id)].Load())
+	}
+	return id, n
+}
+
+// filled sets the bits above n, which has become full. core.mu is held.
+func (n *node) filled() {
+	for p := n.parent; p != nil && n.fills(p); n, p = p, p.parent {
+		p.full |= 1 << p.slot(n.base)
+		if p.full != allFull {
+			break
+		}
+	}
+}
+
+// opened clears the bits above n, which was full and is no longer. core.mu is held.
+func (n *node) opened() {
+	for p := n.parent; p != nil && n.fills(p); n, p = p, p.parent {
+		was := p.full
+		p.full &^= 1 << p.slot(n.base)
+		if was != allFull {
+			break
+		}
+	}
+}
+
 // leafLocked returns the leaf for id, or nil. c.mu is held.
 func (c *core) leafLocked(id uintptr) *node {
-	if i := id / fan; i < uintptr(len(c.leaves)) {
-		if n := c.leaves[i].Load(); n != &none {
-			return n
-		}
-		return nil
+	if id/fan < uintptr(len(c.leaves)) {
+		return c.leaves[id/fan]
 	}
+	return c.farLeafLocked(id)
+}
+
+// farLeafLocked is leafLocked for an id that may be anywhere. c.mu is held.
+//
+//go:noinline
+func (c *core) farLeafLocked(id uintptr) *node {
 	n := c.root.Load()
 	for n != nil {
 		i := n.slot(id)
@@ -130,31 +190,30 @@ func (c *core) leafLocked(id uintptr) *node {
 			return nil
 		}
 		if n.shift == 0 {
-			return n
+			break
 		}
 		n = asNode(n.slots[i].Load())
 	}
-	return nil
+	return n
 }
 
-// growLocked returns the leaf for id, which it makes if need be. c.mu is held.
+// growLocked makes the leaf for id, or returns it if there is one. c.mu is held.
 func (c *core) growLocked(id uintptr) *node {
 	if n := c.leafLocked(id); n != nil {
 		return n
 	}
-	leaf := &node{base: id &^ (fan - 1)}
+	leaf := &node{slots: new(slots), base: id &^ (fan - 1)}
 	var p *node // to be leaf's parent
 	n := c.root.Load()
 	for n != nil && n.slot(id) < fan {
 		p, n = n, asNode(n.slots[n.slot(id)].Load())
 	}
-	c.nleaves++
 	if n == nil {
 		c.replaceLocked(p, leaf)
 	} else {
 		// An inner node for both, as low as can be, in the place of n.
 		shift := uint(bits.Len(uint(id^n.base))-1) / fanBits * fanBits
-		in := &node{base: id &^ (fan<<shift - 1), shift: shift, parent: p}
+		in := &node{slots: new(slots), base: id &^ (fan<<shift - 1), shift: shift}
 		in.slots[in.slot(n.base)].Store(asObj(n))
 		if n.full == allFull && n.fills(in) {
 			in.full = 1 << in.slot(n.base)
@@ -163,6 +222,7 @@ func (c *core) growLocked(id uintptr) *node {
 		n.parent, leaf.parent = in, in
 		c.replaceLocked(p, in)
 	}
+	c.nleaves++
 	c.enterLocked(leaf)
 	return leaf
 }
@@ -182,7 +242,8 @@ func (c *core) replaceLocked(p, n *node) {
 func (c *core) unlinkLocked(leaf *node) {
 	c.nleaves--
 	if i := leaf.base / fan; i < uintptr(len(c.leaves)) {
-		c.leaves[i].Store(&none)
+		c.leaves[i] = nil
+		c.entries[i].Store(&none)
 	}
 	p := leaf.parent
 	if p == nil {
@@ -204,32 +265,35 @@ func (c *core) unlinkLocked(leaf *node) {
 }
 
 // enterLocked puts a new leaf into the directory, which grows if that is worth it: if one in
-// four of its places would be used, so that it never takes more than 32 bytes a leaf, whatever
+// four of its places would be used, so that it never takes more than 64 bytes a leaf, whatever
 // the ids are. c.mu is held.
 func (c *core) enterLocked(leaf *node) {
 	i := leaf.base / fan
-	if i >= uintptr(len(c.leaves)) {
-		size := uintptr(1) << bits.Len(uint(i))
-		if size > 4*c.nleaves {
-			return
-		}
-		leaves := make([]atomic.Pointer[node], size)
-		n := copy(leaves, c.leaves)
-		leaves[n].Store(&none)
-		for k := n + 1; k < len(leaves); {
-			k += copy(leaves[k:], leaves[n:k])
-		}
-		for l := c.root.Load().next(uintptr(n) * fan); l != nil && l.base/fan < size; {
-			leaves[l.base/fan].Store(l)
-			l = c.root.Load().next(l.base + fan)
-		}
-		c.leaves = leaves
-		// In this order: find loads the size before the directory, so the directory it gets
-		// is as large, or larger. Both pair with the Loads in find.
-		c.dir.store(leaves)
-		c.size.Store(size * fan)
+	if i < uintptr(len(c.leaves)) {
+		c.leaves[i] = leaf
+		// Pairs with entry in find.
+		c.entries[i].Store(leaf.slots)
 		return
 	}
-	// Pairs with entry in find.
-	c.leaves[i].Store(leaf)
+	size := uintptr(1) << bits.Len(uint(i))
+	if size > 4*c.nleaves {
+		return
+	}
+	leaves := make([]*node, size)
+	entries := make([]atomic.Pointer[slots], size)
+	n := copy(leaves, c.leaves)
+	copy(entries, c.entries)
+	for k := n; k < len(entries); k++ {
+		entries[k].Store(&none)
+	}
+	root := c.root.Load()
+	for l := root.next(uintptr(n) * fan); l != nil && l.base/fan < size; l = root.next(l.base + fan) {
+		leaves[l.base/fan] = l
+		entries[l.base/fan].Store(l.slots)
+	}
+	c.leaves, c.entries = leaves, entries
+	// In this order: find loads the size before the directory, so the directory that it gets is
+	// as large, or larger. Both pair with the Loads in find.
+	c.dir.store(entries)
+	c.size.Store(size * fan)
 }
