@@ -33,9 +33,9 @@ type Block struct {
 	_ noCopy
 
 	// base is the address of the first word in column 0 of the rseq tier, nil
-	// before Alloc and while diverted. Sequences load it plainly, everything
-	// else atomically; it is stored after lease. An operation that finds nil
-	// takes the slow path, which is why diverting costs others nothing.
+	// before Alloc and while diverted. Sequences load it inside, everything else
+	// atomically; it is stored after lease. An operation that finds nil takes
+	// the slow path, which is why diverting costs others nothing.
 	base unsafe.Pointer
 
 	// lease, once set, stays.
@@ -57,7 +57,10 @@ type lease struct {
 // power of two, so that up to eight words never straddle a cache line. It does
 // nothing if b has that many words already. It panics if n is not in
 // [1, MaxWords], or if b has fewer, which cannot be extended. It takes a lock, and memory from the kernel once for every 8192 words.
-func (b *Block) Alloc(n int) {
+func (b *Block) Alloc(n int) { b.alloc(n, false) }
+
+// alloc is Alloc that can leave the Block as it is while diverted.
+func (b *Block) alloc(n int, shut bool) {
 	if n < 1 || n > MaxWords {
 		panic("asm: Block.Alloc of a number of words outside [1, MaxWords]")
 	}
@@ -75,7 +78,9 @@ func (b *Block) Alloc(n int) {
 	l := &lease{base: base, class: class}
 	runtime.AddCleanup(l, release, run{base, class})
 	b.lease.Store(l)
-	atomic.StorePointer(&b.base, base)
+	if !shut {
+		atomic.StorePointer(&b.base, base)
+	}
 }
 
 // Add adds delta to word i in the caller's column. It compiles to one call.

@@ -33,7 +33,24 @@ func Membarrier() error {
 // instead: every thread that runs Go code passes a barrier on the way.
 func Fence() {
 	if membarrier() != nil {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
+		stopTheWorld()
+	}
+}
+
+// stopTheWorld has every thread that runs Go code reach a safe point, which is
+// behind a full barrier and never inside assembly.
+func stopTheWorld() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+}
+
+var membarrierRSEQOnce = sync.OnceValue(membarrierRSEQStart)
+
+// fenceSequences is a Fence after which every restartable sequence that began
+// before has been committed or aborted. It must only be relied on where
+// membarrierRSEQOnce returned nil.
+func fenceSequences() {
+	if membarrierAbort() != nil || membarrier() != nil {
+		stopTheWorld()
 	}
 }

@@ -10,6 +10,8 @@ const (
 	membarrierQuery                    = 0
 	membarrierPrivateExpedited         = 1 << 3
 	membarrierRegisterPrivateExpedited = 1 << 4
+	membarrierRSEQ                     = 1 << 7
+	membarrierRegisterRSEQ             = 1 << 8
 )
 
 // membarrierCall is a variable for the tests.
@@ -35,6 +37,20 @@ func membarrierStart() error {
 
 func membarrier() error {
 	if _, errno := membarrierCall(membarrierPrivateExpedited); errno != 0 {
+		return fmt.Errorf("membarrier(2): %w", errno)
+	}
+	return nil
+}
+
+func membarrierRSEQStart() error {
+	if _, errno := membarrierCall(membarrierRegisterRSEQ); errno != 0 {
+		return fmt.Errorf("%w: membarrier(2) for restartable sequences: %w", ErrUnsupported, errno)
+	}
+	return membarrierAbort()
+}
+
+func membarrierAbort() error {
+	if _, errno := membarrierCall(membarrierRSEQ); errno != 0 {
 		return fmt.Errorf("membarrier(2): %w", errno)
 	}
 	return nil

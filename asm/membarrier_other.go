@@ -12,3 +12,6 @@ func membarrierStart() error {
 }
 
 func membarrier() error { return ErrUnsupported }
+
+func membarrierRSEQStart() error { return ErrUnsupported }
+func membarrierAbort() error     { return ErrUnsupported }

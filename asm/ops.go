@@ -135,7 +135,7 @@ func (b *Block) Pop(i int) (v int64, ok bool) {
 // -bound and below bound, and reports whether it did, and the column.
 func (b *Block) AddWithin(i int, delta, bound int64) (col int, ok bool) {
 	for {
-		c := blockAddWithin(b, i, delta, bound)
+		c := blockAddWithin(b, i, delta, -bound, bound)
 		if c != seqCannot {
 			return c, c >= 0
 		}

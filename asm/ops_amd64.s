@@ -46,9 +46,9 @@ rearm:
 	CMPQ CX, R11
 	JNE  no
 	SHLQ $16, CX
-	CMPQ (BX)(CX*1), DI
+	CMPQ (R13)(CX*1), DI
 	JNE  no
-	MOVQ R9, (BX)(CX*1)
+	MOVQ R9, (R13)(CX*1)
 	MOVQ R11, ret+40(FP)
 	RET
 	AGAIN(rearm)
@@ -74,9 +74,9 @@ rearm:
 	ARM(cannot)
 	MOVQ CX, R11
 	SHLQ $16, CX
-	CMPQ (BX)(CX*1), DI
+	CMPQ (R13)(CX*1), DI
 	JNE  no
-	MOVQ R9, (BX)(CX*1)
+	MOVQ R9, (R13)(CX*1)
 	MOVQ R11, ret+32(FP)
 	RET
 	AGAIN(rearm)
@@ -96,25 +96,25 @@ no:
 //	w[i] = new
 TEXT ·blockSwapTwo(SB), NOSPLIT|NOFRAME, $0-64
 	LOAD_BLOCK(·twoCS, cannot)
-	MOVQ b+0(FP), SI
-	MOVQ (SI), SI
-	MOVQ j+40(FP), CX
-	LEAQ (SI)(CX*8), SI
-	MOVQ col+16(FP), R11
+	MOVQ j+40(FP), R11
+	SHLQ $3, R11
+	SUBQ BX, R11 // from word i to word j
 	MOVQ old+24(FP), DI
 	MOVQ new+32(FP), R9
 	MOVQ newj+48(FP), R12
 
 rearm:
 	ARM(cannot)
-	CMPQ CX, R11
+	CMPQ CX, col+16(FP)
 	JNE  no
 	SHLQ $16, CX
-	CMPQ (BX)(CX*1), DI
+	ADDQ R13, CX
+	CMPQ (CX), DI
 	JNE  no
-	MOVQ R12, (SI)(CX*1)
-	MOVQ R9, (BX)(CX*1)
-	MOVQ R11, ret+56(FP)
+	MOVQ R12, (CX)(R11*1)
+	MOVQ R9, (CX)
+	MOVQ col+16(FP), CX
+	MOVQ CX, ret+56(FP)
 	RET
 	AGAIN(rearm)
 
@@ -141,7 +141,7 @@ rearm:
 	ARM(cannot)
 	MOVQ CX, R11
 	SHLQ $16, CX
-	ADDQ BX, CX
+	ADDQ R13, CX
 	MOVQ (CX), R9
 	CMPQ R9, DI
 	JCC  no
@@ -173,7 +173,7 @@ rearm:
 	ARM(cannot)
 	MOVQ CX, R11
 	SHLQ $16, CX
-	ADDQ BX, CX
+	ADDQ R13, CX
 	MOVQ (CX), R9
 	TESTQ R9, R9
 	JEQ  no
@@ -195,36 +195,33 @@ no:
 	MOVQ $0, v+24(FP)
 	RET
 
-// func blockAddWithin(b *Block, i int, delta, bound int64) int
+// func blockAddWithin(b *Block, i int, delta, low, high int64) int
 //
-//	if sum := w[i] + delta; -bound < sum && sum < bound { w[i] = sum } else { return NO }
-TEXT ·blockAddWithin(SB), NOSPLIT|NOFRAME, $0-40
+//	if sum := w[i] + delta; low < sum && sum < high { w[i] = sum } else { return NO }
+TEXT ·blockAddWithin(SB), NOSPLIT|NOFRAME, $0-48
 	LOAD_BLOCK(·withinCS, cannot)
 	MOVQ delta+16(FP), DI
-	MOVQ bound+24(FP), R12
-	MOVQ R12, R13
-	NEGQ R13
 
 rearm:
 	ARM(cannot)
 	MOVQ CX, R11
 	SHLQ $16, CX
-	MOVQ (BX)(CX*1), R9
+	MOVQ (R13)(CX*1), R9
 	ADDQ DI, R9
 	JOS  no
-	CMPQ R9, R12
-	JGE  no
-	CMPQ R9, R13
+	CMPQ R9, low+24(FP)
 	JLE  no
-	MOVQ R9, (BX)(CX*1)
-	MOVQ R11, ret+32(FP)
+	CMPQ R9, high+32(FP)
+	JGE  no
+	MOVQ R9, (R13)(CX*1)
+	MOVQ R11, ret+40(FP)
 	RET
 	AGAIN(rearm)
 
 cannot:
-	MOVQ CANNOT, ret+32(FP)
+	MOVQ CANNOT, ret+40(FP)
 	RET
 
 no:
-	MOVQ NO, ret+32(FP)
+	MOVQ NO, ret+40(FP)
 	RET

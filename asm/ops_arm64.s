@@ -98,10 +98,9 @@ no:
 //	w[i] = new
 TEXT ·blockSwapTwo(SB), NOSPLIT|NOFRAME, $0-64
 	LOAD_BLOCK(·twoCS, cannot)
-	MOVD b+0(FP), R12
-	MOVD (R12), R12
-	MOVD j+40(FP), R1
-	ADD  R1<<3, R12
+	MOVD j+40(FP), R14
+	LSL  $3, R14
+	SUB  R3, R14 // from word i to word j
 	MOVD col+16(FP), R4
 	MOVD old+24(FP), R9
 	MOVD new+32(FP), R10
@@ -114,7 +113,7 @@ rearm:
 	LDAR (R6), R1
 	CMP  R9, R1
 	BNE  no
-	ADD  R11<<16, R12, R1
+	ADD  R14, R6, R1
 	MOVD R13, (R1)
 	STLR R10, (R6)
 	MOVD R11, ret+56(FP)
@@ -199,13 +198,14 @@ no:
 	MOVD ZR, v+24(FP)
 	RET
 
-// func blockAddWithin(b *Block, i int, delta, bound int64) int
+// func blockAddWithin(b *Block, i int, delta, low, high int64) int
 //
-//	if sum := w[i] + delta; -bound < sum && sum < bound { w[i] = sum } else { return -1 }
-TEXT ·blockAddWithin(SB), NOSPLIT|NOFRAME, $0-40
+//	if sum := w[i] + delta; low < sum && sum < high { w[i] = sum } else { return -1 }
+TEXT ·blockAddWithin(SB), NOSPLIT|NOFRAME, $0-48
 	LOAD_BLOCK(·withinCS, cannot)
 	MOVD delta+16(FP), R4
-	MOVD bound+24(FP), R9
+	MOVD low+24(FP), R9
+	MOVD high+32(FP), R13
 
 rearm:
 	ARM(cannot)
@@ -213,20 +213,20 @@ rearm:
 	ADDS R4, R10
 	BVS  no
 	CMP  R9, R10
-	BGE  no
-	CMN  R9, R10
 	BLE  no
+	CMP  R13, R10
+	BGE  no
 	STLR R10, (R6)
-	MOVD R11, ret+32(FP)
+	MOVD R11, ret+40(FP)
 	RET
 	AGAIN(rearm)
 
 cannot:
 	MOVD $-2, R11
-	MOVD R11, ret+32(FP)
+	MOVD R11, ret+40(FP)
 	RET
 
 no:
 	MOVD $-1, R11
-	MOVD R11, ret+32(FP)
+	MOVD R11, ret+40(FP)
 	RET

@@ -15,9 +15,9 @@
 // a single-stepping debugger or a storm of signals cannot stop an update.
 #define RETRIES $64
 
-// LOAD_BLOCK puts the address of b's word i in column 0 into BX, the number of
-// columns into R10, the thread's area into AX, the number of tries into R8 and
-// the descriptor into DX, or goes to cannot. It uses CX and SI.
+// LOAD_BLOCK puts b into SI, i*8 into BX, the number of columns into R10, the
+// thread's area into AX, the number of tries into R8 and the descriptor into DX,
+// or goes to cannot. It uses CX.
 //
 // rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
 // not even the descriptor's address may be stored. Pairs with setRSEQColumns,
@@ -28,22 +28,24 @@
 	JEQ  cannot \
 	LOAD_AREA \
 	JEQ  cannot \
-	MOVQ b+0(FP), BX \
-	MOVQ (BX), BX \
-	TESTQ BX, BX \
-	JEQ  cannot \
-	MOVQ i+8(FP), SI \
-	LEAQ (BX)(SI*8), BX \
+	MOVQ b+0(FP), SI \
+	MOVQ i+8(FP), BX \
+	SHLQ $3, BX \
 	MOVL RETRIES, R8 \
 	LEAQ cs(SB), DX
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
-// the CPU number in CX, or goes to cannot.
+// the CPU number in CX and the address of word i in column 0 in R13, or goes to
+// cannot. The load of b.base belongs to the sequence: pairs with DivertSync.
 #define ARM(cannot) \
 	MOVQ DX, 8(AX) \
 	MOVL 4(AX), CX \
 	CMPL CX, R10 \
-	JCC  cannot
+	JCC  cannot \
+	MOVQ (SI), R13 \
+	TESTQ R13, R13 \
+	JEQ  cannot \
+	ADDQ BX, R13
 
 // AGAIN is the abort handler.
 #define AGAIN(rearm) \

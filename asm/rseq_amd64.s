@@ -5,9 +5,12 @@
 
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·addCS(SB), NOPTR, $32
+GLOBL ·gateCS(SB), NOPTR, $32
 GLOBL ·probeCS(SB), NOPTR, $32
 DATA ·addCode(SB)/8, $·blockAdd(SB)
 GLOBL ·addCode(SB), NOPTR|RODATA, $8
+DATA ·gateCode(SB)/8, $·gateAdd(SB)
+GLOBL ·gateCode(SB), NOPTR|RODATA, $8
 DATA ·probeCode(SB)/8, $·rseqProbe(SB)
 GLOBL ·probeCode(SB), NOPTR|RODATA, $8
 
@@ -30,12 +33,29 @@ TEXT ·blockAdd(SB), NOSPLIT|NOFRAME, $0-24
 rearm:
 	ARM(slow)
 	SHLQ $16, CX
-	ADDQ DI, (BX)(CX*1)
+	ADDQ DI, (R13)(CX*1)
 	RET
 	AGAIN(rearm)
 
 slow:
 	JMP ·blockAddSlow(SB)
+
+// func gateAdd(b *Block, i int, delta int64)
+//
+// blockAdd with another slow path.
+TEXT ·gateAdd(SB), NOSPLIT|NOFRAME, $0-24
+	LOAD_BLOCK(·gateCS, slow)
+	MOVQ delta+16(FP), DI
+
+rearm:
+	ARM(slow)
+	SHLQ $16, CX
+	ADDQ DI, (R13)(CX*1)
+	RET
+	AGAIN(rearm)
+
+slow:
+	JMP ·gateAddSlow(SB)
 
 // func areaCPU() int64
 TEXT ·areaCPU(SB), NOSPLIT|NOFRAME, $0-8

@@ -23,9 +23,9 @@
 // a single-stepping debugger or a storm of signals cannot stop an update.
 #define RETRIES $64
 
-// LOAD_BLOCK puts the address of b's word i in column 0 into R3, the number of
-// columns into R7, the thread's area into R0, the number of tries into R8 and
-// the descriptor into R5, or goes to cannot. It uses R1, R2 and R4.
+// LOAD_BLOCK puts b into R12, i*8 into R3, the number of columns into R7, the
+// thread's area into R0, the number of tries into R8 and the descriptor into R5,
+// or goes to cannot. It uses R1 and R2.
 //
 // rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
 // not even the descriptor's address may be stored. LDAR pairs with the atomic
@@ -35,23 +35,25 @@
 	LDARW (R7), R7 \
 	CBZW  R7, cannot \
 	LOAD_AREA(cannot) \
-	MOVD  b+0(FP), R3 \
-	MOVD  (R3), R3 \
-	CBZ   R3, cannot \
-	MOVD  i+8(FP), R4 \
-	ADD   R4<<3, R3 \
+	MOVD  b+0(FP), R12 \
+	MOVD  i+8(FP), R3 \
+	LSL   $3, R3 \
 	MOVD  RETRIES, R8 \
 	MOVD  $cs(SB), R5
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in R11 and the address of word i in its column in R6, or goes
-// to cannot. Every sequence ends with STLR R10, (R6).
+// to cannot. The load of b.base belongs to the sequence, and is an acquire: pairs
+// with Alloc, Divert and DivertSync. Every sequence ends with STLR R10, (R6).
 #define ARM(cannot) \
 	MOVD  R5, 8(R0) \
 	MOVWU 4(R0), R11 \
 	CMPW  R7, R11 \
 	BHS   cannot \
-	ADD   R11<<16, R3, R6
+	LDAR  (R12), R6 \
+	CBZ   R6, cannot \
+	ADD   R3, R6 \
+	ADD   R11<<16, R6
 
 // AGAIN is the abort handler.
 #define AGAIN(rearm) \

@@ -12,6 +12,9 @@ import "unsafe"
 // allocate for it.
 func blockAdd(b *Block, i int, delta int64)
 
+// gateAdd is blockAdd that jumps to gateAddSlow instead.
+func gateAdd(b *Block, i int, delta int64)
+
 // The other operations return the column they worked in, or one of two negative
 // numbers: seqNo, the condition did not hold, or seqCannot, no sequence could
 // run. See the Block methods that use them.
@@ -32,7 +35,7 @@ func blockPush(b *Block, i, depth int, v int64) int
 func blockPop(b *Block, i int) (col int, v int64)
 
 //go:noescape
-func blockAddWithin(b *Block, i int, delta, bound int64) int
+func blockAddWithin(b *Block, i int, delta, low, high int64) int
 
 // cpu returns the CPU number from the thread's area; where there are no areas,
 // from RDPID if useRDPID says so; else it jumps to cpuSlow.

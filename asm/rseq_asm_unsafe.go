@@ -398,17 +398,18 @@ type csDescriptor struct {
 
 // Defined in the assembly: descriptors, and the addresses of the functions.
 var (
-	addCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS                 csDescriptor
-	addCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode *[sequenceLen]byte
+	addCS, gateCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS                   csDescriptor
+	addCode, gateCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode *[sequenceLen]byte
 )
 
 func sequences() []sequence {
 	return []sequence{
 		{"blockAdd", addCode, &addCS, addCommit},
+		{"gateAdd", gateCode, &gateCS, addCommit},
 		{"rseqProbe", probeCode, &probeCS, probeCommit},
 		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
 		{"blockSwapHere", swapCode, &swapCS, storeCommit},
-		{"blockSwapTwo", twoCode, &twoCS, storeCommit},
+		{"blockSwapTwo", twoCode, &twoCS, stackCommit},
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},
 		{"blockAddWithin", withinCode, &withinCS, storeCommit},

@@ -28,10 +28,11 @@ func cpu() int {
 }
 
 func blockAdd(b *Block, i int, delta int64) { blockAddSlow(b, i, delta) }
+func gateAdd(b *Block, i int, delta int64)  { gateAddSlow(b, i, delta) }
 
 func blockCompareAndSwap(*Block, int, int, int64, int64) int      { return seqCannot }
 func blockSwapHere(*Block, int, int64, int64) int                 { return seqCannot }
 func blockSwapTwo(*Block, int, int, int64, int64, int, int64) int { return seqCannot }
 func blockPush(*Block, int, int, int64) int                       { return seqCannot }
 func blockPop(*Block, int) (int, int64)                           { return seqCannot, 0 }
-func blockAddWithin(*Block, int, int64, int64) int                { return seqCannot }
+func blockAddWithin(*Block, int, int64, int64, int64) int         { return seqCannot }

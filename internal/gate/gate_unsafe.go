@@ -1,0 +1,11 @@
+// Package gate ties the slow path of asm.Gate, which is reached by a jump from
+// assembly, to package percpu, which knows what to do there.
+package gate
+
+// This file uses unsafe for a pointer whose type only package percpu knows.
+
+import "unsafe"
+
+// Slow is set by package percpu before it makes a Gate. It is called with the
+// address of the Gate and the arguments of the Add that could not be made.
+var Slow func(g unsafe.Pointer, i int, delta int64)

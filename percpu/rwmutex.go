@@ -1,0 +1,186 @@
+package percpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/asm"
+)
+
+// An RWMutex is a reader/writer lock with the methods and the rules of
+// sync.RWMutex, for data that is read much more often than written: RLock and
+// RUnlock touch a cache line of this CPU only, so readers do not slow each other
+// down. A writer pays for it: Lock interrupts every CPU that runs the program.
+//
+// The zero RWMutex is unlocked. It must not be copied after first use. It may be
+// used by any number of goroutines; as with sync.RWMutex, a goroutine that holds
+// a read lock must not take another, since a writer may wait in between, and
+// RUnlock may be called by any goroutine.
+//
+// Ordering is sync.RWMutex's: an Unlock synchronizes before the next RLock and
+// Lock, and an RUnlock before the next Lock, that returns.
+//
+// Cost: an RLock or RUnlock compiles to one assembly call of 2 to 3 ns and does
+// not allocate; a Lock takes a microsecond or two beside what it waits. Where
+// restartable sequences or the fence that aborts them are missing it is a
+// sync.RWMutex: [asm.Gates] tells.
+//
+// Too many RUnlocks panic in the next Lock.
+//
+// It is the kernel's percpu_rw_semaphore, with a reader's path that has nothing
+// to check: a writer shuts the gate that readers count themselves in by.
+type RWMutex struct {
+	gated
+	mode  atomic.Uint32
+	inner sync.RWMutex  // held by writers, and by readers who found the gate shut
+	wake  chan struct{} // a reader left while the gate was shut; made with mode
+}
+
+// The modes of an RWMutex.
+const (
+	modeUnknown = iota
+	modeSharded
+	modePlain // inner is all there is
+)
+
+// RLock locks rw for reading.
+func (rw *RWMutex) RLock() { rw.gate.Add(entries, 1) }
+
+// RUnlock undoes one RLock.
+func (rw *RWMutex) RUnlock() { rw.gate.Add(exits, 1) }
+
+// slow is RLock and RUnlock when the gate is shut, or the thread cannot run
+// sequences, or there is no gate.
+func (rw *RWMutex) slow(i int) {
+	switch {
+	case rw.plain() && i == entries:
+		rw.inner.RLock()
+	case rw.plain():
+		rw.inner.RUnlock()
+	case rw.gate.TryAdd(i, 1):
+	case i == entries:
+		rw.inner.RLock()
+		rw.enter()
+		rw.inner.RUnlock()
+	default:
+		rw.gate.Block.AddShared(exits, 1)
+		select {
+		case rw.wake <- struct{}{}: // Pairs with the receive in drain.
+		default: // the writer has not looked since the last one
+		}
+	}
+}
+
+// enter counts a reader in who holds inner for reading, so that no writer can
+// have the gate shut.
+func (rw *RWMutex) enter() {
+	if !rw.gate.TryAdd(entries, 1) {
+		panic("percpu: an RWMutex is shut without a writer")
+	}
+}
+
+// TryRLock tries to lock rw for reading and reports whether it did.
+func (rw *RWMutex) TryRLock() bool {
+	if rw.plain() {
+		return rw.inner.TryRLock()
+	}
+	if rw.gate.TryAdd(entries, 1) {
+		return true
+	}
+	if !rw.inner.TryRLock() {
+		return false
+	}
+	rw.enter()
+	rw.inner.RUnlock()
+	return true
+}
+
+// Lock locks rw for writing.
+func (rw *RWMutex) Lock() {
+	rw.inner.Lock()
+	if rw.plain() {
+		return
+	}
+	rw.gate.Shut()
+	for spins := 0; !rw.drained(); spins++ {
+		if spins < 100 {
+			asm.Pause()
+		} else {
+			<-rw.wake // Pairs with the send in slow.
+		}
+	}
+}
+
+// drained reports whether no reader is inside. The gate is shut.
+func (rw *RWMutex) drained() bool {
+	n := rw.inside()
+	if n < 0 {
+		panic("percpu: RUnlock of an RWMutex that is not locked for reading")
+	}
+	return n == 0
+}
+
+// TryLock tries to lock rw for writing and reports whether it did.
+func (rw *RWMutex) TryLock() bool {
+	if !rw.inner.TryLock() {
+		return false
+	}
+	if rw.plain() {
+		return true
+	}
+	if rw.inside() == 0 { // else save the fence
+		rw.gate.Shut()
+		if rw.drained() {
+			return true
+		}
+		rw.gate.Open()
+	}
+	rw.inner.Unlock()
+	return false
+}
+
+// Unlock unlocks rw for writing. As with sync.RWMutex it is a fatal error if rw
+// is not locked for writing.
+func (rw *RWMutex) Unlock() {
+	if rw.mode.Load() == modeSharded {
+		rw.gate.Open()
+	}
+	rw.inner.Unlock()
+}
+
+// RLocker returns a sync.Locker whose methods are RLock and RUnlock.
+func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
+
+// plain reports whether rw has no gate. The first call decides that.
+func (rw *RWMutex) plain() bool {
+	mode := rw.mode.Load()
+	if mode == modeUnknown {
+		mode = rw.decide()
+	}
+	return mode == modePlain
+}
+
+// deciding serializes the first uses of RWMutexes.
+var deciding sync.Mutex
+
+func (rw *RWMutex) decide() uint32 {
+	deciding.Lock()
+	defer deciding.Unlock()
+	if mode := rw.mode.Load(); mode != modeUnknown {
+		return mode
+	}
+	if !asm.Gates() {
+		rw.mode.Store(modePlain)
+		return modePlain
+	}
+	rw.wake = make(chan struct{}, 1)
+	rw.gate.Make(gatedWords)
+	rw.gate.Open()
+	rw.mode.Store(modeSharded)
+	return modeSharded
+}
