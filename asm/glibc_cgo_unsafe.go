@@ -26,21 +26,24 @@ func glibcRSEQ() (offset uintptr, size uint32, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The first mapping of a file whose name begins so is the loader's:
-	// address range, permissions, offset, device, inode, path.
+	// The mapping of a file whose name begins so and which has the symbols is
+	// the loader's: address range, permissions, offset, device, inode, path.
+	err = errors.New("this cgo program has no glibc loader (static, or another libc), so nobody registered its threads")
 	for line := range strings.Lines(string(maps)) {
 		f := strings.Fields(line)
 		if len(f) < 6 || f[2] != "00000000" || !strings.HasPrefix(path.Base(f[5]), "ld-") {
 			continue
 		}
 		start, _, _ := strings.Cut(f[0], "-")
-		base, err := strconv.ParseUint(start, 16, 64)
-		if err != nil {
-			return 0, 0, err
+		var base uint64
+		if base, err = strconv.ParseUint(start, 16, 64); err != nil {
+			continue
 		}
-		return loaderRSEQ(f[5], uintptr(base))
+		if offset, size, err = loaderRSEQ(f[5], uintptr(base)); err == nil {
+			break
+		}
 	}
-	return 0, 0, errors.New("this cgo program has no glibc loader (static, or another libc), so nobody registered its threads")
+	return offset, size, err
 }
 
 // loaderRSEQ reads __rseq_offset and __rseq_size of the loader in the file,
