@@ -68,3 +68,9 @@ func TestFault_P4(t *testing.T) {
 		})
 	}
 }
+
+// stay runs f on a thread that stays on one CPU.
+func stay(t *testing.T, f func()) {
+	t.Helper()
+	onCPU(t, allowedCPUs(t)[0], f)
+}

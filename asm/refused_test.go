@@ -4,14 +4,11 @@ package asm
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
 // A kernel is what rseq(2) does, as far as the caller can tell.
@@ -96,6 +93,3 @@ func TestFault_P9(t *testing.T) {
 		}
 	}
 }
-
-var _ = os.Getenv
-var _ = storm.Slow

@@ -4,7 +4,6 @@ package asm
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -90,5 +89,3 @@ func TestSeccomp(t *testing.T) {
 		}
 	}
 }
-
-var _ = os.Getenv
