@@ -54,9 +54,11 @@ type lease struct {
 }
 
 // Alloc gives b n words, all zero, at a multiple of n words rounded up to a
-// power of two, so that up to eight words never straddle a cache line. It does
-// nothing if b has that many words already. It panics if n is not in
-// [1, MaxWords], or if b has fewer, which cannot be extended. It takes a lock, and memory from the kernel once for every 8192 words.
+// power of two, or of a page if that is less, so that up to eight words never
+// straddle a cache line. It does nothing if b has that many words already. It
+// panics if n is not in [1, MaxWords], or if b has fewer, which cannot be
+// extended. It takes a lock, and memory from the kernel once for every 8192
+// words.
 func (b *Block) Alloc(n int) { b.alloc(n, false) }
 
 // alloc is Alloc that can leave the Block as it is while diverted.
