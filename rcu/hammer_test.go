@@ -15,7 +15,7 @@ import (
 
 // TestHammer has readers and updaters of every kind work on the same objects, which are spoilt and used
 // again when they are freed. No section may ever meet a freed object, none may be freed twice, and all
-// must be freed in the end. Twins: join, skipslot, nestrefresh.
+// must be freed in the end. Twins: join, skipslot.
 func TestHammer(t *testing.T) {
 	long := 400 * time.Millisecond
 	if testing.Short() {
