@@ -19,7 +19,7 @@ const (
 
 // CompareAndSwap replaces old by new in word i of column col. It returns false
 // if the word is not old, or if col is the column of a CPU or a P that the
-// caller is not on. It may return false for no reason the caller can see, when
+// caller is not on; the shared tier's columns belong to nobody. It may return false for no reason the caller can see, when
 // its sequence was aborted 64 times in a row. On success it is a store-release
 // of the word, and a load-acquire of what was there.
 func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
@@ -27,7 +27,7 @@ func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 	t := currentTier()
 	if t == tierRSEQ && col < columns {
 		for {
-			if c := blockCompareAndSwap(b, i, col, old, new); c != seqCannot || !rseqThread() {
+			if c := blockCompareAndSwap(b, i, col, old, new); c != seqCannot || !b.ready() {
 				return c >= 0
 			}
 		}
@@ -64,7 +64,7 @@ func (b *Block) SwapHere(i int, old, new int64) (col int, ok bool) {
 		if c != seqCannot {
 			return c, c >= 0
 		}
-		if !rseqThread() {
+		if !b.ready() {
 			return b.here(func(w cells) bool { return w.swap(i, old, new) })
 		}
 	}
@@ -78,7 +78,7 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 	t := currentTier()
 	if t == tierRSEQ && col < columns {
 		for {
-			if c := blockSwapTwo(b, i, col, old, new, j, newj); c != seqCannot || !rseqThread() {
+			if c := blockSwapTwo(b, i, col, old, new, j, newj); c != seqCannot || !b.ready() {
 				return c >= 0
 			}
 		}
@@ -99,14 +99,15 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 
 // Push pushes v on the stack in the caller's column: word i is the number of
 // values on it, and the depth words behind are the values. It returns the
-// column, or false if the stack is full. Only Push and Pop may touch those words.
+// column, or false if the stack is full. Only Push and Pop may touch those words,
+// which Alloc has made.
 func (b *Block) Push(i, depth int, v int64) (col int, ok bool) {
 	for {
 		c := blockPush(b, i, depth, v)
 		if c != seqCannot {
 			return c, c >= 0
 		}
-		if !rseqThread() {
+		if !b.ready() {
 			return b.here(func(w cells) bool { return w.push(i, depth, v) })
 		}
 	}
@@ -121,7 +122,7 @@ func (b *Block) Pop(i int) (v int64, ok bool) {
 		if c != seqCannot {
 			return v, c >= 0
 		}
-		if !rseqThread() {
+		if !b.ready() {
 			_, ok := b.here(func(w cells) (ok bool) {
 				v, ok = w.pop(i)
 				return ok
@@ -139,10 +140,20 @@ func (b *Block) AddWithin(i int, delta, bound int64) (col int, ok bool) {
 		if c != seqCannot {
 			return c, c >= 0
 		}
-		if !rseqThread() {
+		if !b.ready() {
 			return b.here(func(w cells) bool { return w.addWithin(i, delta, bound) })
 		}
 	}
+}
+
+// ready gives b memory and the thread an area, and reports whether one of the two
+// was missing, so that a sequence is worth another try.
+func (b *Block) ready() bool {
+	fresh := b.lease.Load() == nil
+	if fresh {
+		b.Alloc(1)
+	}
+	return rseqThread() || fresh && rseqColumn() >= 0
 }
 
 // here runs op on the caller's column without a restartable sequence.
