@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 // MaxWords is the largest number of words a Block can have.
@@ -143,8 +145,8 @@ func Column() int {
 			return c
 		}
 	case tierPinned:
-		p := procPin()
-		procUnpin()
+		p := pin.Pin()
+		pin.Unpin()
 		if p < columns {
 			return p
 		}
@@ -215,14 +217,14 @@ func blockAddSlow(b *Block, i int, delta int64) {
 			return
 		}
 	case tierPinned:
-		p := procPin()
+		p := pin.Pin()
 		if p < columns {
 			w := l.word(tierPinned, p, i)
 			storeRelease(w, *w+delta) // the P's own word: nobody else stores to it
-			procUnpin()
+			pin.Unpin()
 			return
 		}
-		procUnpin()
+		pin.Unpin()
 	}
 	l.addShared(i, delta)
 }

@@ -3,6 +3,8 @@ package asm
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 // A Source is a way to learn the number of the CPU the caller runs on.
@@ -70,8 +72,8 @@ func CPUBy(s Source) (cpu int, ok bool) {
 		}
 		return max(c, 0), c >= 0
 	case SourceProc:
-		p := procPin()
-		procUnpin()
+		p := pin.Pin()
+		pin.Unpin()
 		return p, true
 	case SourceGetcpu:
 		cpu, _, ok := getcpu()
@@ -101,9 +103,9 @@ var sources = sync.OnceValue(func() []Source {
 			works = append(works, s)
 		}
 	}
-	proc := canPin
+	proc := pin.Works
 	if _, _, ok := getcpu(); ok {
-		if proc { // procPin is cheaper than a system call
+		if proc { // a pin is cheaper than a system call
 			works, proc = append(works, SourceProc), false
 		}
 		works = append(works, SourceGetcpu)

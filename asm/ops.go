@@ -3,6 +3,8 @@ package asm
 import (
 	"runtime"
 	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 // The operations of a Block that depend on what a word is. Each works in one
@@ -33,9 +35,9 @@ func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 		}
 	}
 	if t == tierPinned && col < columns {
-		p := procPin()
+		p := pin.Pin()
 		ok := p == col && cells{l, tierPinned, col}.swap(i, old, new)
-		procUnpin()
+		pin.Unpin()
 		return ok
 	}
 	if col, ok := sharedOf(t, col); ok {
@@ -84,9 +86,9 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 		}
 	}
 	if t == tierPinned && col < columns {
-		p := procPin()
+		p := pin.Pin()
 		ok := p == col && cells{l, tierPinned, col}.swapTwo(i, old, new, j, newj)
-		procUnpin()
+		pin.Unpin()
 		return ok
 	}
 	if col, ok := sharedOf(t, col); ok {
@@ -161,13 +163,13 @@ func (b *Block) here(op func(cells) bool) (col int, ok bool) {
 	l := b.words()
 	decide()
 	if currentTier() == tierPinned {
-		p := procPin()
+		p := pin.Pin()
 		if p < columns {
 			ok = op(cells{l, tierPinned, p})
-			procUnpin()
+			pin.Unpin()
 			return p, ok
 		}
-		procUnpin()
+		pin.Unpin()
 	}
 	markUsed(tierShared)
 	c := sharedColumn()

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 const (
@@ -33,8 +35,8 @@ var (
 
 // layoutCheck tests that FS:8 is a word of this thread's m that nobody uses.
 func layoutCheck() error {
-	procPin()
-	defer procUnpin()
+	pin.Pin()
+	defer pin.Unpin()
 	const archGetFS, mSize = 0x1003, 4096
 	var fs uintptr
 	if _, _, errno := unix.RawSyscall(unix.SYS_ARCH_PRCTL, archGetFS, uintptr(unsafe.Pointer(&fs)), 0); errno != 0 {

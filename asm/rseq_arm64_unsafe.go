@@ -7,6 +7,8 @@ package asm
 import (
 	"errors"
 	"unsafe"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 const (
@@ -31,8 +33,8 @@ var (
 
 // layoutCheck tests that g.m is where we read it and that TPIDR_EL0 is unused.
 func layoutCheck() error {
-	procPin()
-	defer procUnpin()
+	pin.Pin()
+	defer pin.Unpin()
 	// The first word of an m is its g0, whose m is this m.
 	m := currentM()
 	if m == nil {

@@ -29,6 +29,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 const rseqBuilt = true
@@ -166,9 +168,9 @@ func rseqThread() (fresh bool) {
 	}
 	// No user code and nothing that may park runs between here and the
 	// unpin, so that the thread stays the same.
-	procPin()
+	pin.Pin()
 	if currentArea() != nil { // the goroutine changed threads meanwhile
-		procUnpin()
+		pin.Unpin()
 		giveBackArea(i)
 		return true
 	}
@@ -177,7 +179,7 @@ func rseqThread() (fresh bool) {
 	atomic.StoreInt32(&a.tid, int32(rawGettid()))
 	refused := registerArea(a)
 	setArea(unsafe.Pointer(a))
-	procUnpin()
+	pin.Unpin()
 
 	areas.Lock()
 	areas.owners[i] = m // m is alive until here: it ran this code, or its thread did
@@ -304,10 +306,10 @@ func probe() error {
 		errno   unix.Errno
 	)
 	// Pinned, and so nothing that allocates or may park.
-	procPin()
+	pin.Pin()
 	a := currentArea()
 	if a == nil {
-		procUnpin()
+		pin.Unpin()
 		return errors.New("no memory for the thread's area")
 	}
 	if id = atomic.LoadUint32(&a.cpuID); id < uint32(columns) {
@@ -320,7 +322,7 @@ func probe() error {
 			}
 		}
 	}
-	procUnpin()
+	pin.Unpin()
 
 	switch {
 	case id == cpuFailed && foreign == 0:

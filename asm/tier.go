@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/quiesce-go/quiesce/internal/pin"
 	"github.com/quiesce-go/quiesce/internal/tier"
 )
 
@@ -58,7 +59,7 @@ func setTier(t int) {
 
 // pinTier says whether plain stores to a P's column work: loads by others must
 // not tear, and the race detector must not be kept from seeing an edge.
-const pinTier = canPin && bits.UintSize == 64 && !raceEnabled
+const pinTier = pin.Works && bits.UintSize == 64 && !raceEnabled
 
 func init() {
 	names := [tierCount]tier.Tier{tierRSEQ: tier.RSEQ, tierPinned: tier.Pinned, tierShared: tier.Shared}
