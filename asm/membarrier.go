@@ -4,9 +4,17 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
-var membarrierOnce = sync.OnceValue(membarrierStart)
+var membarrierOnce = sync.OnceValue(func() error {
+	err := membarrierStart()
+	canFence.Store(err == nil)
+	return err
+})
+
+// canFence says that Membarrier returned nil.
+var canFence atomic.Bool
 
 // Membarrier reports whether the kernel runs a barrier on the other threads of
 // this process when asked to: nil when membarrier(2)'s private expedited

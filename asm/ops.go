@@ -99,6 +99,21 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 	return false
 }
 
+// Release stores 0 in word i of column col, for a caller that took the word from
+// 0 by SwapHere or CompareAndSwap and so is the only one to change it, wherever
+// it runs now. It is a store-release, and a full barrier until Membarrier has
+// returned nil.
+func (b *Block) Release(col, i int) {
+	l := b.words()
+	w := l.column(currentTier(), col, i)
+	if !raceEnabled && canFence.Load() {
+		storeRelease(w, 0)
+	} else {
+		atomic.StoreInt64(w, 0)
+	}
+	runtime.KeepAlive(l)
+}
+
 // Push pushes v on the stack in the caller's column: word i is the number of
 // values on it, and the depth words behind are the values. It returns the
 // column, or false if the stack is full. Only Push and Pop may touch those words,

@@ -1,0 +1,138 @@
+package percpu
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+type localThing struct {
+	n     int
+	inUse bool
+}
+
+// TestHammerLocal: nobody else has the T while fn runs, whatever fn does, and no
+// update is lost.
+func TestHammerLocal(t *testing.T) {
+	rounds := 50_000
+	if testing.Short() {
+		rounds = 5_000
+	}
+	l := NewLocal(func(cpu int) localThing { return localThing{} })
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for k := range rounds {
+				l.Do(func(v *localThing) {
+					if v.inUse {
+						t.Error("lent twice")
+					}
+					v.inUse = true
+					switch {
+					case k%1000 == 999:
+						time.Sleep(10 * time.Microsecond)
+					case k%100 == g:
+						runtime.Gosched()
+					}
+					v.n++
+					v.inUse = false
+				})
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0
+	for _, v := range l.All() {
+		sum += v.n
+	}
+	if sum != 16*rounds {
+		t.Errorf("%d updates, want %d", sum, 16*rounds)
+	}
+}
+
+// TestFault_P6: fn may panic, exit, block, allocate and use other Locals; the T
+// is given back.
+func TestFault_P6(t *testing.T) {
+	l, other := NewLocal[int](nil), NewLocal[int](nil)
+	attempt := func(fn func(*int)) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			l.Do(fn)
+		}()
+		<-done
+	}
+	for range 200 {
+		attempt(func(*int) { panic("fn panics") })
+		attempt(func(*int) { runtime.Goexit() })
+		attempt(func(*int) {
+			c := make(chan int)
+			go func() { c <- 1 }()
+			<-c
+			_ = make([]byte, 1<<20)
+		})
+		attempt(func(v *int) { other.Do(func(w *int) { *v++; *w++ }) })
+	}
+	sum := 0
+	for _, v := range l.All() {
+		sum += *v
+	}
+	if sum != 200 {
+		t.Errorf("%d calls were counted, want 200", sum)
+	}
+}
+
+// TestLocalInitPanics: a panic in init gives the slot back, unmade.
+func TestLocalInitPanics(t *testing.T) {
+	fail := true
+	l := NewLocal(func(int) int {
+		if fail {
+			panic("init panics")
+		}
+		return 7
+	})
+	func() {
+		defer func() {
+			if recover() != "init panics" {
+				t.Error("the panic of init did not come through")
+			}
+		}()
+		l.Do(func(*int) { t.Error("fn ran without a T") })
+	}()
+	for range l.All() {
+		t.Error("a T was made")
+	}
+	fail = false
+	l.Do(func(v *int) {
+		if *v != 7 {
+			t.Errorf("the T is %d", *v)
+		}
+	})
+}
+
+func BenchmarkLocalDo(b *testing.B) {
+	// One statistic updated by every CPU, against a mutex around one.
+	b.Run("impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		l := NewLocal[int](nil)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				l.Do(func(v *int) { *v++ })
+			}
+		})
+	})
+	b.Run("impl=mutex", func(b *testing.B) {
+		b.ReportAllocs()
+		var mu sync.Mutex
+		n := 0
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				mu.Lock()
+				n++
+				mu.Unlock()
+			}
+		})
+	})
+}
