@@ -1,6 +1,7 @@
 package idr
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -108,6 +109,9 @@ func (c *core) allocCyclic(v *obj, lo, hi uintptr) (uintptr, error) {
 	id, _ := c.takeLocked(from, hi, v)
 	if id > hi && from > lo {
 		hi = from - 1
+		if mutant == mutantCursor {
+			hi--
+		}
 		id, _ = c.takeLocked(lo, hi, v)
 	}
 	if id > hi {
@@ -125,7 +129,9 @@ func (c *core) hold(lo, hi uintptr) (uintptr, error) {
 	if id > hi {
 		return 0, ErrFull
 	}
-	leaf.held |= 1 << (id % fan)
+	if mutant != mutantNotHeld {
+		leaf.held |= 1 << (id % fan)
+	}
 	return id, nil
 }
 
@@ -155,6 +161,11 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 	leaf := c.leafLocked(id)
 	if !leaf.has(id) || leaf.slots[id%fan].Load() != old {
 		return false
+	}
+	if mutant == mutantRacySwap {
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
 	}
 	put(&leaf.slots[id%fan], new)
 	return true
@@ -238,9 +249,10 @@ func (c *core) reset() {
 	}
 }
 
-// unlock unlocks mu, after a look at the invariants in builds with the tag invariants.
+// unlock unlocks mu. In builds with the tag invariants it looks at them first: each time as long as
+// the tree is small, for that takes time.
 func (c *core) unlock() {
-	if invariants {
+	if invariants && (c.nleaves < 32 || c.taken%4096 == 0) {
 		c.checkLocked()
 	}
 	c.mu.Unlock()

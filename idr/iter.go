@@ -42,6 +42,9 @@ func (x *IDR[T]) From(id int) iter.Seq2[int, *T] {
 					return
 				}
 			}
+			if mutant == mutantNextEnds && leaf.full == 0 {
+				return
+			}
 			at = leaf.base + fan
 		}
 	}

@@ -33,6 +33,13 @@ func (x *IDR[T]) RemoveRetire(d *rcu.Domain, id int, free func(*T)) bool {
 	}
 	r := &retired[T]{c: &x.c, id: uintptr(id), v: restore[T](v), free: free}
 	r.runner = r
+	switch mutant {
+	case mutantRetireNow:
+		r.run()
+		return true
+	case mutantEarlyID:
+		x.c.settle(r.id, nil)
+	}
 	queued := false
 	defer func() {
 		if !queued {
@@ -61,7 +68,9 @@ type retiredHead struct {
 func runRetired(h *rcu.Head) { (*retiredHead)(unsafe.Pointer(h)).runner.run() }
 
 func (r *retired[T]) run() {
-	defer r.c.settle(r.id, nil) // also if free ends its goroutine
+	if mutant != mutantEarlyID {
+		defer r.c.settle(r.id, nil) // also if free ends its goroutine
+	}
 	if r.free != nil {
 		r.free(r.v)
 	}

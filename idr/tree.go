@@ -163,6 +163,9 @@ func (n *node) filled() {
 // opened clears the bits above n, which was full and is no longer. core.mu is held.
 func (n *node) opened() {
 	for p := n.parent; p != nil && n.fills(p); n, p = p, p.parent {
+		if mutant == mutantNoOpen {
+			return
+		}
 		was := p.full
 		p.full &^= 1 << p.slot(n.base)
 		if was != allFull {
@@ -203,6 +206,9 @@ func (c *core) growLocked(id uintptr) *node {
 		return n
 	}
 	leaf := &node{slots: new(slots), base: id &^ (fan - 1)}
+	if mutant == mutantReuseSlots && mutantSlots != nil {
+		leaf.slots, mutantSlots = mutantSlots, nil
+	}
 	var p *node // to be leaf's parent
 	n := c.root.Load()
 	for n != nil && n.slot(id) < fan {
@@ -241,6 +247,9 @@ func (c *core) replaceLocked(p, n *node) {
 // unlinkLocked takes a leaf without ids out of the tree and the directory. c.mu is held.
 func (c *core) unlinkLocked(leaf *node) {
 	c.nleaves--
+	if mutant == mutantReuseSlots {
+		mutantSlots = leaf.slots
+	}
 	if i := leaf.base / fan; i < uintptr(len(c.leaves)) {
 		c.leaves[i] = nil
 		c.entries[i].Store(&none)
@@ -259,6 +268,9 @@ func (c *core) unlinkLocked(leaf *node) {
 			}
 			last = n
 		}
+	}
+	if mutant == mutantClearInner {
+		clear(p.slots[:])
 	}
 	// p goes, and is left as it is for the readers in it: rule 3.
 	c.replaceLocked(p.parent, last)
@@ -288,6 +300,9 @@ func (c *core) enterLocked(leaf *node) {
 	}
 	root := c.root.Load()
 	for l := root.next(uintptr(n) * fan); l != nil && l.base/fan < size; l = root.next(l.base + fan) {
+		if mutant == mutantNoFill && l != leaf {
+			continue
+		}
 		leaves[l.base/fan] = l
 		entries[l.base/fan].Store(l.slots)
 	}

@@ -1,0 +1,20 @@
+package idr
+
+// The faults that a build with the tag quiesce_mutant can have, by the name in the environment
+// variable QUIESCE_MUTANT. They show that the tests can fail.
+const (
+	mutantNone       = ""
+	mutantReuseSlots = "idr-reuseslots" // slots of an unlinked leaf are used for other ids at once
+	mutantClearInner = "idr-clearinner" // an inner node is cleared when it is unlinked
+	mutantNoFill     = "idr-nofill"     // a directory that grows leaves out what is in the tree
+	mutantNoOpen     = "idr-noopen"     // inner nodes stay full
+	mutantNotHeld    = "idr-notheld"    // an id is not held while its object is built
+	mutantRetireNow  = "idr-retirenow"  // an object is freed without a grace period
+	mutantEarlyID    = "idr-earlyid"    // an id is free before its object is
+	mutantCursor     = "idr-cursor"     // a cyclic search stops short of where it began
+	mutantNextEnds   = "idr-nextends"   // an iteration ends at a leaf that has become empty
+	mutantRacySwap   = "idr-racyswap"   // CompareAndSwap lets go of the mutex after comparing
+)
+
+// mutantSlots is what mutantReuseSlots uses again.
+var mutantSlots *slots
