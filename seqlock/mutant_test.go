@@ -80,8 +80,15 @@ func TestMutants(t *testing.T) {
 		t.Error("store without its first step led to no torn read of loadGeneric")
 	}
 	for _, im := range implementations {
-		if torn(im.load, im.store, 200*time.Millisecond) != 0 {
-			t.Errorf("%s: torn read", im.name)
+		if torn(im.load, im.store, 100*time.Millisecond) != 0 {
+			t.Errorf("%s: torn read beside store", im.name)
+		}
+		if torn(im.load, func(h *head, src any, n uintptr) {
+			h.lock()
+			im.publish(h, src, n)
+			h.unlock()
+		}, 100*time.Millisecond) != 0 {
+			t.Errorf("%s: torn read beside publish", im.name)
 		}
 	}
 }

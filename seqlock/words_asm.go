@@ -7,6 +7,10 @@ package seqlock
 // copies 16 or 32 bytes at a time. load and store jump to loadSlow and storeSlow
 // where the portable ones call them. What that gains is in docs/seqlock.md;
 // they can go when the compiler copies atomic words as fast.
+//
+// noescape holds for where the jumps lead too: dst and src do not escape from
+// the Go code there. h does, by its mutex, whose address the runtime keeps while
+// goroutines sleep on it: then they share h, so it is on the heap.
 
 //go:noescape
 func load(h *head, dst any, n uintptr)
