@@ -2,7 +2,6 @@ package asm
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,56 +9,56 @@ import (
 	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
-// litmusSB runs the store-buffering litmus test: one thread Adds and looks for a
-// flag, the other raises the flag, calls fence, and looks for the Add. It
-// returns in how many of the rounds neither saw the other.
-func litmusSB(fence func(), rounds int) (neither int) {
-	var b Block
-	b.Add(0, 0)
+// litmusSB runs the store-buffering litmus test many times over. One goroutine
+// Adds and then looks for the number that the other has reached; the other
+// stores the next number, calls fence, and then counts the Adds. It returns how
+// often the other did not count an Add whose caller had not yet seen the number,
+// and how often it looked.
+//
+// If the other counted n Adds after it had stored j, one of the first n+1 is not
+// in its count; what that one's caller saw, and so what the (n+1)st saw, must
+// not be less than j.
+func litmusSB(fence func(), adds int) (violations, looks int) {
 	var (
-		start, done atomic.Int64
-		flag        atomic.Int64
-		sawFlag     int64 // of the last round; written before done
+		b       Block
+		reached atomic.Int64
+		over    atomic.Bool
+		saw     = make([]int64, adds) // by the Adds
+		counted []int64               // by the numbers, from 1 on
 	)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for r := int64(1); r <= int64(rounds); r++ {
-			await(&start, r)
+	b.Alloc(1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range saw {
 			b.Add(0, 1)
-			sawFlag = flag.Load()
-			done.Store(r)
+			saw[i] = reached.Load()
+			for range i % 8 { // now a little earlier, now a little later
+				Pause()
+			}
 		}
-	})
-	for r := int64(1); r <= int64(rounds); r++ {
-		start.Store(r)
-		for range r % 64 { // another moment each round
-			Pause()
-		}
-		flag.Store(r)
+		over.Store(true)
+	}()
+	for j := int64(1); !over.Load(); j++ {
+		reached.Store(j)
 		fence()
-		sum := b.Sum(0)
-		await(&done, r)
-		if sum < r && sawFlag < r {
-			neither++
+		counted = append(counted, b.Sum(0))
+	}
+	<-done
+	for k, n := range counted {
+		if n < int64(adds) && saw[n] < int64(k+1) {
+			violations++
 		}
 	}
-	wg.Wait()
-	return neither
+	return violations, len(counted)
 }
 
-func await(a *atomic.Int64, v int64) {
-	for i := 0; a.Load() < v; i++ {
-		if i > 10_000 {
-			runtime.Gosched()
-		}
-	}
-}
-
-func litmusFence(t *testing.T, fence func(), rounds int) {
+func litmusFence(t *testing.T, fence func(), adds int) {
 	t.Helper()
-	rounds = max(storm.Size(rounds), 10)
-	if n := litmusSB(fence, rounds); n > 0 {
-		t.Errorf("in %d of %d rounds the fence did not order an Add with the load that follows it", n, rounds)
+	if bad, looks := litmusSB(fence, max(storm.Size(adds), 1000)); bad > 0 {
+		t.Errorf("%d of %d times the fence did not order an Add with the load that follows it", bad, looks)
+	} else {
+		t.Logf("%d times in order", looks)
 	}
 }
 
@@ -67,11 +66,11 @@ func TestLitmusSB_Fence(t *testing.T) {
 	if err := Membarrier(); err != nil {
 		t.Skip(err)
 	}
-	litmusFence(t, Fence, 20_000)
+	litmusFence(t, Fence, 4_000_000)
 }
 
-// TestLitmusSB_NoFence shows that the two above could fail: that here an Add is
-// passed by the load that follows it where nobody fences.
+// TestLitmusSB_NoFence shows that the tests of Fence could fail: that here an Add
+// is passed by the load that follows it where nobody fences.
 func TestLitmusSB_NoFence(t *testing.T) {
 	if runtime.NumCPU() < 2 || runtime.GOMAXPROCS(0) < 2 {
 		t.Skip("needs two CPUs")
@@ -82,10 +81,9 @@ func TestLitmusSB_NoFence(t *testing.T) {
 	if runtime.GOARCH != "amd64" || storm.Slow() {
 		t.Skip("only a real machine reorders; this one is emulated, or of a kind that was not looked at")
 	}
-	end := time.Now().Add(20 * time.Second)
-	for time.Now().Before(end) {
-		if n := litmusSB(func() {}, 10_000); n > 0 {
-			t.Logf("%d of 10000 rounds", n)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if bad, looks := litmusSB(func() {}, 200_000); bad > 0 {
+			t.Logf("%d of %d times", bad, looks)
 			return
 		}
 	}

@@ -82,5 +82,5 @@ func TestFence_RefusedLater(t *testing.T) {
 	if err := Membarrier(); err != nil {
 		t.Errorf("the answer changed: %v", err)
 	}
-	litmusFence(t, Fence, 5_000)
+	litmusFence(t, Fence, 2_000_000)
 }

@@ -23,10 +23,11 @@ func init() {
 	children["stepped"] = func(string) {
 		var b Block
 		b.Alloc(16)
-		if _, err := RSEQ(); err != nil {
-			fmt.Println("skip:", err)
-		}
 		b.Add(0, 0)
+		if Column() >= columns {
+			fmt.Print("skip: libc has registered the first thread with the kernel, and not for us")
+			return
+		}
 		fallbacks := func(i int) (sum int64) {
 			for c := range columns {
 				sum += b.Load(columns+c, i)
@@ -111,6 +112,9 @@ func TestSingleStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if why, ok := strings.CutPrefix(out.String(), "skip: "); ok {
+		t.Skip(why)
 	}
 	want := fmt.Sprintf("adds %d, not by falling back 0\nswaps 0, not by falling back 0\npushes %[1]d, not by falling back 0\nwithin %[1]d, not by falling back 0\nswaps said 0\n", steppedAdds)
 	if out.String() != want {
