@@ -66,8 +66,8 @@ func TestParse_Defaults(t *testing.T) {
 	if s.goroutines != 16 || s.rounds != 10 || s.cpus[0] != 1 || s.cpus[len(s.cpus)-1] != runtime.NumCPU() {
 		t.Errorf("%+v", s)
 	}
-	if all := 2 * len(s.cpus) * s.rounds * twins * int(s.time); all > int(16*time.Second) || s.time < time.Millisecond {
-		t.Errorf("each measurement takes %v, all %v", s.time, time.Duration(all))
+	if all := time.Duration(2*len(s.cpus)*s.rounds*twins) * s.time; all > 16*time.Second || s.time < time.Millisecond {
+		t.Errorf("each measurement takes %v, all %v", s.time, all)
 	}
 }
 

@@ -94,7 +94,9 @@ func (f *guarded) thread() (finder, func()) {
 	return &reading{f, r}, r.Close
 }
 
-// reading is the state after the patch, for one goroutine.
+// reading is the state after the patch, for one goroutine. Measured with 16 goroutines, a Gettime takes
+// 19 ns of a CPU with it; with guarded it takes 22 where there are restartable sequences, and 43
+// where there are none.
 type reading struct {
 	*guarded
 	r *rcu.Reader

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -36,6 +37,9 @@ func eachTwin(t *testing.T, fn func(t *testing.T, tab *posix.Table, d *rcu.Domai
 				}
 				if err := d.Close(context.Background()); err != nil {
 					t.Error(err)
+				}
+				if err := tab.Close(context.Background()); err != nil {
+					t.Errorf("second Close: %v", err)
 				}
 			})
 		})
@@ -120,7 +124,7 @@ func TestErrors(t *testing.T) {
 			wantNotFound(t, "an id that nobody has", u, id+1)
 			wantNotFound(t, "no id", u, 0)
 			wantNotFound(t, "a negative id", u, -1)
-			wantNotFound(t, "an id that is too high", u, 1<<40)
+			wantNotFound(t, "an id that is too high", u, math.MaxInt)
 			wantTime(t, u, id, time.Hour, time.Minute) // none of that changed it
 
 			wantErr(t, "Delete", u.Delete(id), nil)
@@ -189,6 +193,8 @@ func TestGettime(t *testing.T) {
 			wantTime(t, o, id, time.Minute, 0)
 			o.SettimeAt(id, time.Now().Add(time.Hour), time.Second)
 			wantTime(t, o, id, time.Hour, time.Second)
+			o.Settime(id, math.MaxInt64, math.MaxInt64)
+			wantTime(t, o, id, math.MaxInt64, math.MaxInt64)
 			o.SettimeAt(id, time.Time{}, 0)
 			wantTime(t, o, id, 0, 0)
 			o.SettimeAt(id, time.Now().Add(-5*time.Second), 2*time.Second)
@@ -315,7 +321,7 @@ func TestCallback(t *testing.T) {
 			switch n {
 			case 1:
 				o.Settime(id, 5, 10)
-				time.Sleep(7)
+				time.Sleep(7 * time.Nanosecond)
 			case 4:
 				o.Delete(id)
 			}
@@ -335,7 +341,7 @@ func TestCallback(t *testing.T) {
 					test.call(o, id, n)
 				})
 				wantErr(t, "Settime", o.Settime(id, 1, 50), nil)
-				time.Sleep(45)
+				time.Sleep(45 * time.Nanosecond)
 				synctest.Wait()
 				if got := at(); !slices.Equal(got, test.want) {
 					t.Errorf("callbacks at %v, want %v", got, test.want)

@@ -119,13 +119,12 @@ func (t *Table) Close(ctx context.Context) error {
 		t.closed = true
 		t.maybeDrainedLocked()
 	}
+	gone := t.live == 0
 	t.mu.Unlock()
-	t.deleteAll(nil)
-	select {
-	case <-t.drained:
+	if gone {
 		return nil
-	default:
 	}
+	t.deleteAll(nil)
 	select {
 	case <-t.drained:
 		return nil
