@@ -18,6 +18,7 @@ func TestSource_String(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	all := Sources()
+	t.Log(all)
 	for s := range sourceCount + 2 {
 		cpu, ok := CPUBy(s)
 		if ok != slices.Contains(all, s) || cpu < 0 || !ok && cpu != 0 {
@@ -36,5 +37,4 @@ func TestSources(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { CPU(); CPUNode() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	t.Log(all)
 }

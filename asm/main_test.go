@@ -44,9 +44,7 @@ func child(t *testing.T, name, arg string, env ...string) string {
 
 func childCommand(t *testing.T, name, arg string, env ...string) *exec.Cmd {
 	t.Helper()
-	if err := storm.SelfTest(); err != nil {
-		t.Skip("needs a process of its own: ", err)
-	}
+	needChildren(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -54,4 +52,11 @@ func childCommand(t *testing.T, name, arg string, env ...string) *exec.Cmd {
 	cmd := exec.Command(exe)
 	cmd.Env = append(append(os.Environ(), childVariable+"="+name+" "+arg), env...)
 	return cmd
+}
+
+func needChildren(t *testing.T) {
+	t.Helper()
+	if err := storm.SelfTest(); err != nil {
+		t.Skip("needs processes of its own: ", err)
+	}
 }

@@ -78,6 +78,7 @@ func TestFault_P9(t *testing.T) {
 	if isCgo {
 		t.Skip("with cgo, libc registers the threads; see TestSeccomp")
 	}
+	needChildren(t)
 	for name := range kernels {
 		for _, after := range []int{0, 1, 3} {
 			t.Run(fmt.Sprintf("%s/after=%d", name, after), func(t *testing.T) {

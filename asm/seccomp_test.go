@@ -71,6 +71,7 @@ func init() {
 // TestSeccomp enters a sandbox that refuses what this package wants, or seems
 // not to, at first or when everything had been working.
 func TestSeccomp(t *testing.T) {
+	needChildren(t)
 	for calls := range seccompCalls {
 		for _, errno := range []unix.Errno{unix.EPERM, unix.ENOSYS, 0} {
 			for _, when := range []string{"start", "later"} {
