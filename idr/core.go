@@ -58,7 +58,7 @@ func (c *core) takeLocked(lo, hi uintptr, v *obj) (id uintptr, leaf *node) {
 		c.low++
 	}
 	if v != nil {
-		put(&leaf.slots[id%fan], v)
+		put(leaf.at(id), v)
 	}
 	return id, leaf
 }
@@ -149,7 +149,7 @@ func (c *core) replace(id uintptr, v *obj) (old *obj, err error) {
 	if !leaf.has(id) {
 		return nil, ErrNotFound
 	}
-	slot := &leaf.slots[id%fan]
+	slot := leaf.at(id)
 	old = slot.Load()
 	put(slot, v)
 	return old, nil
@@ -159,7 +159,7 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
-	if !leaf.has(id) || leaf.slots[id%fan].Load() != old {
+	if !leaf.has(id) || leaf.at(id).Load() != old {
 		return false
 	}
 	if mutant == mutantRacySwap {
@@ -167,14 +167,14 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 		runtime.Gosched()
 		c.mu.Lock()
 	}
-	put(&leaf.slots[id%fan], new)
+	put(leaf.at(id), new)
 	return true
 }
 
 func (c *core) remove(id uintptr) (v *obj) {
 	c.mu.Lock()
 	if leaf := c.leafLocked(id); leaf.has(id) {
-		slot := &leaf.slots[id%fan]
+		slot := leaf.at(id)
 		v = slot.Load()
 		put(slot, nil)
 		c.releaseLocked(id, leaf)
@@ -192,7 +192,7 @@ func (c *core) withdraw(id uintptr) *obj {
 	if !leaf.has(id) {
 		return nil
 	}
-	slot := &leaf.slots[id%fan]
+	slot := leaf.at(id)
 	v := slot.Load()
 	if v != nil {
 		put(slot, nil)
@@ -211,7 +211,7 @@ func (c *core) settle(id uintptr, v *obj) {
 		c.releaseLocked(id, leaf)
 		return
 	}
-	put(&leaf.slots[id%fan], v)
+	put(leaf.at(id), v)
 }
 
 func (c *core) len() int {
@@ -230,7 +230,7 @@ func (c *core) reset() {
 	for leaf := root.next(0); leaf != nil; leaf = root.next(leaf.base + fan) {
 		for i := range uintptr(fan) {
 			if leaf.full>>i&1 != 0 {
-				put(&leaf.slots[i], nil)
+				put(leaf.at(i), nil)
 			}
 			if leaf.held>>i&1 != 0 {
 				held = append(held, leaf.base+i)

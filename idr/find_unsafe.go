@@ -52,6 +52,12 @@ func (d *directory) store(entries []atomic.Pointer[slots]) {
 	atomic.StorePointer(&d.p, unsafe.Pointer(unsafe.SliceData(entries)))
 }
 
+// at returns slot i%fan. To the same with an index the compiler adds a load of the first slot, to
+// see whether s is nil, and that is often another cache line that is not there.
+func (s *slots) at(i uintptr) *atomic.Pointer[obj] {
+	return (*atomic.Pointer[obj])(unsafe.Add(unsafe.Pointer(s), i%fan*word))
+}
+
 // The conversions between an obj and what it is. Each pointer goes back to the type it came from.
 
 func asObj(n *node) *obj       { return (*obj)(unsafe.Pointer(n)) }

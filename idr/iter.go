@@ -38,7 +38,7 @@ func (x *IDR[T]) From(id int) iter.Seq2[int, *T] {
 			}
 			for i := max(at, leaf.base) - leaf.base; i < fan; i++ {
 				// Pairs with the Stores to slots in core.
-				if v := leaf.slots[i].Load(); v != nil && !yield(int(leaf.base+i), restore[T](v)) {
+				if v := leaf.at(i).Load(); v != nil && !yield(int(leaf.base+i), restore[T](v)) {
 					return
 				}
 			}

@@ -89,7 +89,7 @@ func lookup(c *core, id uintptr) *obj {
 			return nil
 		}
 		// Pairs with the Store in replace, and in a leaf with those in core.
-		p := n.slots[i].Load()
+		p := n.at(i).Load()
 		if n.shift == 0 {
 			return p
 		}
@@ -113,7 +113,7 @@ func (n *node) next(id uintptr) *node {
 	}
 	for ; i < fan; i++ {
 		// Pairs with the Store in replace.
-		if leaf := asNode(n.slots[i].Load()).next(id); leaf != nil {
+		if leaf := asNode(n.at(i).Load()).next(id); leaf != nil {
 			return leaf
 		}
 	}
@@ -145,7 +145,7 @@ func (n *node) free(id, hi uintptr) (uintptr, *node) {
 		if n.shift == 0 {
 			break
 		}
-		n = asNode(n.slots[n.slot(id)].Load())
+		n = asNode(n.at(n.slot(id)).Load())
 	}
 	return id, n
 }
@@ -195,7 +195,7 @@ func (c *core) farLeafLocked(id uintptr) *node {
 		if n.shift == 0 {
 			break
 		}
-		n = asNode(n.slots[i].Load())
+		n = asNode(n.at(i).Load())
 	}
 	return n
 }
@@ -212,7 +212,7 @@ func (c *core) growLocked(id uintptr) *node {
 	var p *node // to be leaf's parent
 	n := c.root.Load()
 	for n != nil && n.slot(id) < fan {
-		p, n = n, asNode(n.slots[n.slot(id)].Load())
+		p, n = n, asNode(n.at(n.slot(id)).Load())
 	}
 	if n == nil {
 		c.replaceLocked(p, leaf)
@@ -220,11 +220,11 @@ func (c *core) growLocked(id uintptr) *node {
 		// An inner node for both, as low as can be, in the place of n.
 		shift := uint(bits.Len(uint(id^n.base))-1) / fanBits * fanBits
 		in := &node{slots: new(slots), base: id &^ (fan<<shift - 1), shift: shift}
-		in.slots[in.slot(n.base)].Store(asObj(n))
+		in.at(in.slot(n.base)).Store(asObj(n))
 		if n.full == allFull && n.fills(in) {
 			in.full = 1 << in.slot(n.base)
 		}
-		in.slots[in.slot(id)].Store(asObj(leaf))
+		in.at(in.slot(id)).Store(asObj(leaf))
 		n.parent, leaf.parent = in, in
 		c.replaceLocked(p, in)
 	}
@@ -240,7 +240,7 @@ func (c *core) replaceLocked(p, n *node) {
 	if p == nil {
 		c.root.Store(n)
 	} else {
-		p.slots[p.slot(n.base)].Store(asObj(n))
+		p.at(p.slot(n.base)).Store(asObj(n))
 	}
 }
 
@@ -259,7 +259,7 @@ func (c *core) unlinkLocked(leaf *node) {
 		c.root.Store(nil)
 		return
 	}
-	p.slots[p.slot(leaf.base)].Store(nil)
+	p.at(p.slot(leaf.base)).Store(nil)
 	var last *node
 	for i := range p.slots {
 		if n := asNode(p.slots[i].Load()); n != nil {

@@ -1,0 +1,65 @@
+package idr_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quiesce-go/quiesce/idr"
+)
+
+// TestTwins shows that the tests can fail: each is run against an IDR with a fault that it is to
+// find, in a build of its own.
+func TestTwins(t *testing.T) {
+	if idr.Mutant != "" {
+		t.Skip("this is a twin")
+	}
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skipf("no go command to build the twins with: %v", err)
+	}
+	bin := filepath.Join(t.TempDir(), "twin.test")
+	if out, err := exec.Command(goTool, "test", "-c", "-tags", "quiesce_mutant", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := func(mutant, test string) (string, error) {
+		cmd := exec.Command(bin, "-test.timeout=60s", "-test.run=^"+test+"$")
+		cmd.Env = append(os.Environ(), "QUIESCE_MUTANT="+mutant)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	sound := make(map[string]bool)
+	for _, twin := range []struct{ mutant, test, find string }{
+		{"idr-reuseslots", "TestParked", "a parked reader finds"},
+		{"idr-reuseslots", "TestHammerFind", "gave"},
+		{"idr-clearinner", "TestParked", "a parked reader finds"},
+		{"idr-nofill", "TestModel", "Find("},
+		{"idr-nofill", "TestHammerGrow", "is missing"},
+		{"idr-noopen", "TestModel", "got"},
+		{"idr-noopen", "TestAllocRange_Full", "no free id"},
+		{"idr-notheld", "TestModel", "before its time"},
+		{"idr-notheld", "TestHammerAlloc", "--- FAIL"},
+		{"idr-retirenow", "TestHammerRetire", "was freed in the section"},
+		{"idr-earlyid", "TestHammerRetire", "before its last thing was freed"},
+		{"idr-cursor", "TestFault_I3", "no free id"},
+		{"idr-cursor", "TestModel", "got"},
+		{"idr-nextends", "TestFault_I2", "gave"},
+		{"idr-racyswap", "TestFault_I10/linear", "not linearizable"},
+		{"idr-racyswap", "TestLinear", "not linearizable"},
+	} {
+		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
+			if out, err := run(twin.mutant, twin.test); err == nil || !strings.Contains(out, twin.find) {
+				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
+			}
+			if sound[twin.test] {
+				return
+			}
+			sound[twin.test] = true
+			if out, err := run("", twin.test); err != nil {
+				t.Errorf("%s fails without a fault: %v\n%s", twin.test, err, out)
+			}
+		})
+	}
+}
