@@ -21,33 +21,46 @@ const (
 // A backoff paces the looks of a waiter at what it waits for: it spins, then lets other
 // goroutines run, then sleeps longer and longer.
 type backoff struct {
-	expedited bool
-	tries     int
-	nap       time.Duration
-	timer     *time.Timer
+	yields int
+	napTo  time.Duration
+
+	tries int
+	nap   time.Duration
+	timer *time.Timer
 }
 
-func (b *backoff) reset() { b.tries, b.nap = 0, 0 }
+func newBackoff(expedited bool) backoff {
+	b := backoff{yields: yields, napTo: napTo}
+	if expedited {
+		b.yields, b.napTo = expeditedYields, expeditedNapTo
+	}
+	b.reset()
+	return b
+}
+
+// reset starts again from the shortest pauses.
+func (b *backoff) reset() {
+	b.tries, b.nap = 0, 0
+	if runtime.GOMAXPROCS(0) == 1 {
+		b.tries = spins // Nobody else can run while this goroutine spins.
+	}
+}
+
+// turning reports whether the next pause is the first to let others run, or to sleep.
+func (b *backoff) turning() bool { return b.tries == spins || b.tries == spins+b.yields }
 
 // pause waits a little. It returns ctx.Err() if ctx ends meanwhile.
 func (b *backoff) pause(ctx context.Context) error {
-	yields, to := yields, napTo
-	if b.expedited {
-		yields, to = expeditedYields, expeditedNapTo
-	}
-	if b.tries == 0 && runtime.GOMAXPROCS(0) == 1 {
-		b.tries = spins // Nobody else can run while this goroutine spins.
-	}
 	b.tries++
 	switch {
 	case b.tries <= spins:
 		asm.Pause()
 		return nil
-	case b.tries <= spins+yields:
+	case b.tries <= spins+b.yields:
 		runtime.Gosched()
 		return ctx.Err()
 	}
-	b.nap = min(max(2*b.nap, napFrom), to)
+	b.nap = min(max(2*b.nap, napFrom), b.napTo)
 	if ctx.Done() == nil {
 		time.Sleep(b.nap)
 		return nil

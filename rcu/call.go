@@ -1,6 +1,7 @@
 package rcu
 
 import (
+	"fmt"
 	"math/bits"
 	"sync/atomic"
 
@@ -35,9 +36,6 @@ func newIntake() []shard {
 
 // enqueue queues h, and reports whether d is open.
 func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
-	if fn == nil {
-		panic("rcu: Call of a nil function")
-	}
 	if atomic.SwapUint32(&h.queued, 1) != 0 {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
@@ -76,6 +74,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
 //
 // CallHead panics if h is queued already, if fn is nil, and if d is closed.
 func (d *Domain) CallHead(h *Head, fn func(*Head)) {
+	mustBeFunc(fn != nil, "CallHead")
 	if !d.enqueue(h, fn) {
 		panic("rcu: CallHead of a closed Domain")
 	}
@@ -83,18 +82,17 @@ func (d *Domain) CallHead(h *Head, fn func(*Head)) {
 
 // Call has fn called after a grace period, as CallHead does. It allocates once.
 func (d *Domain) Call(fn func()) {
-	if d.TryCall(fn) != nil {
+	mustBeFunc(fn != nil, "Call")
+	if !d.enqueue(newNode(callback(fn)), runNode) {
 		panic("rcu: Call of a closed Domain")
 	}
 }
 
 // TryCall is Call, and returns [ErrClosed] if d is closed.
 func (d *Domain) TryCall(fn func()) error {
-	if fn == nil {
-		panic("rcu: Call of a nil function")
-	}
+	mustBeFunc(fn != nil, "TryCall")
 	if !d.enqueue(newNode(callback(fn)), runNode) {
-		return ErrClosed
+		return fmt.Errorf("rcu: TryCall: %w", ErrClosed)
 	}
 	return nil
 }
@@ -102,18 +100,22 @@ func (d *Domain) TryCall(fn func()) error {
 // Go runs fn after a grace period in a goroutine of its own, where it may block and wait for d. A
 // [Domain.Barrier] covers the start of fn, not its end.
 func (d *Domain) Go(fn func()) {
-	if fn == nil {
-		panic("rcu: Go of a nil function")
+	mustBeFunc(fn != nil, "Go")
+	if !d.enqueue(newNode(callback(func() { go fn() })), runNode) {
+		panic("rcu: Go of a closed Domain")
 	}
-	d.Call(func() { go fn() })
+}
+
+func mustBeFunc(ok bool, what string) {
+	if !ok {
+		panic("rcu: " + what + " with a nil function")
+	}
 }
 
 // Retire has free(v) called after a grace period, as Call does: v is no longer reachable by
 // new readers, and free is what becomes of it once the old ones have gone. It allocates once.
 func Retire[T any](d *Domain, v T, free func(T)) {
-	if free == nil {
-		panic("rcu: Retire with a nil function")
-	}
+	mustBeFunc(free != nil, "Retire")
 	r := &retired[T]{v: v, free: free}
 	r.runner = r
 	if !d.enqueue(&r.Head, runNode) {

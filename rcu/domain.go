@@ -25,7 +25,7 @@ var (
 )
 
 // A Domain is a set of readers and the grace periods that wait for them. Make one with
-// [New], or share [Default]. All methods may be called by any number of goroutines. A
+// [New], or share [Default]; the zero Domain cannot be used. All methods may be called by any number of goroutines. A
 // Domain must not be copied. One that is no longer referenced, with nothing pending, is
 // collected without a Close.
 type Domain struct {
@@ -78,13 +78,13 @@ func WithLogger(l *slog.Logger) Option {
 // New returns a new Domain. It decides whether readers need fences, see [Stats.ReaderMode].
 func New(opts ...Option) *Domain {
 	d := new(Domain)
+	d.number = 1
+	d.done.Store(1)
 	d.fenced = asm.Membarrier() != nil
 	for _, o := range opts {
 		o(d)
 	}
 	d.slowReaders = d.fenced || d.hooks != nil
-	d.number = 1
-	d.done.Store(1)
 	d.intake = newIntake()
 	d.worker.run = d.work
 	d.newGuards()
@@ -109,6 +109,13 @@ func (d *Domain) mustBeOpen(what string) {
 	}
 }
 
+// mustBeMade panics in the zero Domain, before it does anything silently wrong.
+func (d *Domain) mustBeMade() {
+	if len(d.intake) == 0 {
+		panic("rcu: use of a Domain that was not made by New")
+	}
+}
+
 func (d *Domain) logger() *slog.Logger {
 	if d.log != nil {
 		return d.log
@@ -118,6 +125,7 @@ func (d *Domain) logger() *slog.Logger {
 
 // mayWait returns why a call of what must not wait.
 func (d *Domain) mayWait(ctx context.Context, what string) error {
+	d.mustBeMade()
 	var err error
 	switch {
 	case d.worker.isCaller():

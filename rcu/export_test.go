@@ -2,6 +2,7 @@ package rcu
 
 import (
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -83,4 +84,20 @@ func Collect() {
 		runtime.GC()
 		<-done
 	}
+}
+
+// Hurried reports whether r's next Unlock makes way.
+func (r *Reader) Hurried() bool { return atomic.LoadUint64(&r.own.hold) == holdHurry }
+
+// Hurried reports whether Unlocks of Guards make way.
+func (d *Domain) Hurried() bool {
+	return d.guards.phases[0].hurry.Load() || d.guards.phases[1].hurry.Load()
+}
+
+// Records returns how many records d has.
+func (d *Domain) Records() (n int) {
+	for rec := d.readers.all.Load(); rec != nil; rec = rec.next {
+		n++
+	}
+	return n
 }

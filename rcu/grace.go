@@ -48,6 +48,7 @@ type gracePeriod struct {
 
 	left      []*record // Readers that have not passed
 	idle, cur *phase    // the phases as they were at the beginning; nil once they have passed
+	hurried   bool      // a phase is diverted
 	start     time.Time
 
 	ended                atomic.Uint64
@@ -145,6 +146,7 @@ func (d *Domain) advance(target uint64) bool {
 
 func (d *Domain) endLocked() {
 	gp := &d.gp
+	d.calmLocked()
 	took := time.Since(gp.start)
 	gp.ended.Add(1)
 	gp.last.Store(took)
@@ -214,17 +216,67 @@ func (d *Domain) drive(ctx context.Context, r *role, target uint64, expedited bo
 		r.release()
 		d.moved.wake() // Whoever still waits takes the role.
 	}()
-	b := backoff{expedited: expedited}
-	for done := d.done.Load(); !d.advance(target); {
-		if now := d.done.Load(); now != done {
-			done = now
-			b.reset()
+	if d.advance(target) {
+		return nil
+	}
+	b := newBackoff(expedited)
+	for done := d.done.Load(); ; {
+		if b.turning() {
+			d.hurry()
 		}
 		if err := b.pause(ctx); err != nil {
 			return err
 		}
+		if d.advance(target) {
+			return nil
+		}
+		if now := d.done.Load(); now != done {
+			done = now
+			b.reset()
+		}
 	}
-	return nil
+}
+
+// hurry asks those whom the grace period waits for to make way at the end of their sections. A reader
+// that was preempted in its section needs a processor, as does the driver, and where all are busy with
+// goroutines that do not block, each of them would keep its own for 10 ms.
+func (d *Domain) hurry() {
+	gp := &d.gp
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	if d.done.Load() == d.newest() {
+		return
+	}
+	for _, rec := range gp.left {
+		atomic.StoreUint64(&rec.hold, holdHurry)
+	}
+	// Only a phase that is not current: new sections do not make way.
+	cur, _ := d.current()
+	for _, p := range [2]*phase{gp.idle, gp.cur} {
+		if p != nil && p != cur && !p.hurry.Load() {
+			p.hurry.Store(true)
+			d.divert()
+			gp.hurried = true
+		}
+	}
+}
+
+// calmLocked ends what hurry did to Guards.
+func (d *Domain) calmLocked() {
+	if d.gp.hurried {
+		d.gp.hurried = false
+		for i := range d.guards.phases {
+			d.guards.phases[i].hurry.Store(false)
+		}
+		d.divert()
+	}
+}
+
+// makeWay lets a driver run that waits for a processor.
+func (d *Domain) makeWay() {
+	if d.done.Load() != d.newest() {
+		runtime.Gosched()
+	}
 }
 
 // Synchronize waits for a grace period: when it returns nil, every section of d that had

@@ -26,7 +26,7 @@ func (d *Domain) divert() {
 	fast := d.guarded.Load() && !d.slowReaders && !d.isClosed()
 	for i := range d.guards.phases {
 		p := &d.guards.phases[i]
-		if fast {
+		if fast && !p.hurry.Load() {
 			p.Divert(nil)
 			continue
 		}
@@ -35,7 +35,7 @@ func (d *Domain) divert() {
 }
 
 // guardSlow is the Add of Guards before the first section, in a Domain that has to use fences
-// or hooks, and in a closed one.
+// or hooks, in a closed one, and when a grace period is in a hurry.
 func (d *Domain) guardSlow(p *phase, i int, delta int64) {
 	if i == begins {
 		d.mustBeOpen("ReadLock")
@@ -45,6 +45,9 @@ func (d *Domain) guardSlow(p *phase, i int, delta int64) {
 		}
 	}
 	p.AddShared(i, delta) // a full barrier
+	if i == ends && p.hurry.Load() {
+		d.makeWay()
+	}
 }
 
 // drained reports whether p has no Guard that the grace period in progress has to wait

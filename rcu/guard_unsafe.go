@@ -16,6 +16,7 @@ import (
 type phase struct {
 	asm.Block               // the words begins and ends
 	edge      atomic.Uint64 // race builds: changes before ends do
+	hurry     atomic.Bool   // who ends a section makes way; diverts the Adds
 }
 
 // guards is what a Domain has for them.

@@ -16,6 +16,7 @@ func (d *Domain) Cookie() Cookie { return Cookie{d.arrive()} }
 // StartPoll returns a Cookie and has d's worker bring its grace period about. It does not
 // block. It panics if d is closed.
 func (d *Domain) StartPoll() Cookie {
+	d.mustBeMade()
 	c := Cookie{d.arrive()}
 	w := &d.worker
 	for {

@@ -40,10 +40,12 @@ type record struct {
 	// section. Only the owner stores it. It must be first: 64-bit alignment.
 	seen uint64
 
-	// The owner's, who takes the fast path in Lock if seen is 0, and in Unlock if seen
-	// is above hold: hold is 0, or the highest number while Unlock has to count.
-	hold  uint64
-	depth int // Locks without Unlock, the outermost not counted
+	// hold, if it is not 0, keeps Unlock from its fast path, which asks whether seen is above
+	// it: holdNested while the owner has to count, holdHurry when a grace period waits for this
+	// Reader and for a processor. Atomic, but which of the two it is does not matter to safety.
+	hold uint64
+
+	depth int // the owner's Locks without Unlock, the outermost not counted
 
 	next *record // in readers.all; set before the record is there
 
@@ -56,11 +58,12 @@ const (
 	recordSize  = 64
 	recordStack = (recordSize-16)/wordSize - 2
 
-	holdAll = 1<<64 - 1
+	holdHurry  = 1<<64 - 1
+	holdNested = 1<<64 - 2
 )
 
 // slowRecord sends Lock and Unlock to their slow paths. Nothing writes to it.
-var slowRecord = &record{seen: 1, hold: holdAll}
+var slowRecord = &record{seen: 1, hold: holdNested}
 
 // readers is the set of records of a Domain: a list that only grows, so that it
 // can be walked without a lock, and the records in it that no handle uses.
@@ -80,13 +83,15 @@ type readers struct {
 // counts as ended: keep the Reader reachable while you use what it protects, which an
 // Unlock that follows does.
 func (d *Domain) NewReader() *Reader {
+	d.mustBeMade()
 	d.mustBeOpen("NewReader")
 	if mutant == mutantLockedRegister {
 		d.role[0].acquire()
 		defer d.role[0].release()
 	}
 	rec := d.readers.take()
-	rec.hold, rec.depth = 0, 0
+	atomic.StoreUint64(&rec.hold, 0)
+	rec.depth = 0
 	rec.stack = [recordStack]uintptr{}
 	runtime.Callers(2, rec.stack[:])
 	d.readers.open.Add(1)
@@ -130,7 +135,7 @@ func (d *Domain) dropped(rec *record) {
 	if atomic.LoadUint64(&rec.seen) != 0 {
 		d.logger().Error("rcu: a Reader was dropped inside a section; the section counts as ended",
 			"created", formatStack(rec.stack[:]))
-		storeRelease(&rec.seen, 0)
+		rec.show(0)
 	}
 	d.readers.put(rec)
 }
@@ -146,7 +151,7 @@ func (r *Reader) Lock() {
 		// thread's loads after the store see what was unpublished, or the scan sees
 		// the store. The load pairs with the Add in beginLocked: a section that shows a
 		// grace period's number sees everything from before it began.
-		storeRelease(&r.rec.seen, atomic.LoadUint64(r.number))
+		r.rec.show(atomic.LoadUint64(r.number))
 	}
 }
 
@@ -154,10 +159,10 @@ func (r *Reader) Lock() {
 // is ordered before the end of every grace period that waited for it. It costs about half
 // a nanosecond. It panics if r holds no section or is closed.
 func (r *Reader) Unlock() {
-	if r.rec.seen <= r.rec.hold {
+	if r.rec.seen <= atomic.LoadUint64(&r.rec.hold) {
 		r.unlockSlow()
 	} else {
-		storeRelease(&r.rec.seen, 0) // Pairs with the load in passed.
+		r.rec.show(0) // Pairs with the load in passed.
 	}
 }
 
@@ -172,7 +177,9 @@ func (r *Reader) lockSlow() {
 	}
 	if rec.seen != 0 { // Nested: the outermost section's number stays.
 		rec.depth++
-		rec.hold = holdAll
+		if atomic.LoadUint64(&rec.hold) == 0 {
+			atomic.StoreUint64(&rec.hold, holdNested)
+		}
 		if mutant != mutantNestRefresh {
 			return
 		}
@@ -189,7 +196,7 @@ func (r *Reader) announce(n uint64) {
 		atomic.SwapUint64(&r.own.seen, n)
 		return
 	}
-	storeRelease(&r.own.seen, n)
+	r.own.show(n)
 }
 
 // unlockSlow is to Unlock what lockSlow is to Lock.
@@ -197,12 +204,15 @@ func (r *Reader) announce(n uint64) {
 //go:noinline
 func (r *Reader) unlockSlow() {
 	rec := r.mustHold("Unlock")
-	if rec.depth == 0 {
-		storeRelease(&rec.seen, 0) // Pairs with the load in passed.
+	if rec.depth > 0 {
+		rec.depth--
 		return
 	}
-	if rec.depth--; rec.depth == 0 {
-		rec.hold = 0
+	rec.show(0) // Pairs with the load in passed.
+	hurry := atomic.LoadUint64(&rec.hold) == holdHurry
+	atomic.StoreUint64(&rec.hold, 0)
+	if hurry {
+		r.d.makeWay()
 	}
 }
 

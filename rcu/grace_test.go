@@ -1,0 +1,295 @@
+package rcu_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quiesce-go/quiesce/rcu"
+)
+
+// A grace period that waits asks readers to make way when they end their sections, once.
+func TestSynchronize_Hurry(t *testing.T) {
+	d := rcu.New()
+	r := d.NewReader()
+	for range 3 {
+		r.Lock()
+		g := d.ReadLock()
+		done := async(func() { d.Synchronize(bg) })
+		eventually(t, "the Reader is asked", r.Hurried)
+		eventually(t, "Guards are asked", d.Hurried)
+		r.Lock()
+		r.Unlock()
+		mustBlock(t, done, "Synchronize")
+		r.Unlock()
+		if r.Hurried() {
+			t.Error("the Reader is still asked")
+		}
+		d.ReadLock().Unlock()
+		mustBlock(t, done, "Synchronize")
+		g.Unlock()
+		mustEnd(t, done, "Synchronize")
+		if d.Hurried() {
+			t.Error("Guards are still asked")
+		}
+	}
+}
+
+// A waiter whose context ends hands over to the next, and the grace period goes on where it was.
+func TestSynchronize_HandOver(t *testing.T) {
+	each(t, func(t *testing.T, k kind, opts ...rcu.Option) {
+		d := rcu.New(opts...)
+		s := k.lock(d)
+		ctx, cancel := context.WithCancel(bg)
+		var err error
+		first := async(func() { err = d.Synchronize(ctx) })
+		eventually(t, "grace period in progress", d.InProgress)
+		c := d.Cookie()
+		var waiters sync.WaitGroup
+		for range 10 {
+			waiters.Go(func() { d.Synchronize(bg) })
+			waiters.Go(func() { d.SynchronizeExpedited(bg) })
+			waiters.Go(func() { d.Wait(bg, c) })
+		}
+		all := async(waiters.Wait)
+		cancel()
+		mustEnd(t, first, "a Synchronize whose context ended")
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it returned %v", err)
+		}
+		mustBlock(t, all, "a waiter")
+		s.Unlock()
+		mustEnd(t, all, "a waiter")
+	})
+}
+
+// Any number of waiters share grace periods.
+func TestSynchronize_Share(t *testing.T) {
+	d := rcu.New()
+	g := d.ReadLock()
+	first := async(func() { d.Synchronize(bg) })
+	eventually(t, "grace period in progress", d.InProgress)
+	before := d.Stats().GracePeriods
+	var waiters sync.WaitGroup
+	var started atomic.Int64
+	for range 100 {
+		waiters.Go(func() {
+			started.Add(1)
+			d.Synchronize(bg)
+		})
+	}
+	eventually(t, "100 waiters", func() bool { return started.Load() == 100 })
+	time.Sleep(blocked) // They should be waiting now.
+	g.Unlock()
+	mustEnd(t, first, "Synchronize")
+	mustEnd(t, async(waiters.Wait), "a waiter")
+	if n := d.Stats().GracePeriods - before; n > 3 {
+		t.Errorf("101 waiters took %d grace periods", n)
+	}
+}
+
+// An ended context is an error even if there is nothing to wait for, and all errors are of the kinds
+// that are documented.
+func TestSynchronize_Errors(t *testing.T) {
+	d := rcu.New()
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	for name, f := range map[string]func(context.Context) error{
+		"Synchronize": d.Synchronize, "SynchronizeExpedited": d.SynchronizeExpedited, "Barrier": d.Barrier, "Close": d.Close,
+		"Wait": func(ctx context.Context) error { return d.Wait(ctx, d.Cookie()) },
+	} {
+		if err := f(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with an ended context returned %v", name, err)
+		}
+	}
+	if err := rcu.Default().Close(bg); err == nil {
+		t.Error("the default Domain was closed")
+	}
+	must(t, rcu.Default().Synchronize(bg))
+}
+
+// What is used wrongly says so.
+func TestMisuse(t *testing.T) {
+	d, dead := rcu.New(), rcu.New()
+	r, closed, nested, late := d.NewReader(), d.NewReader(), d.NewReader(), dead.NewReader()
+	closed.Close()
+	closed.Close()
+	nested.Lock()
+	defer nested.Unlock()
+	g := dead.ReadLock()
+	must(t, dead.Close(bg))
+	g.Unlock() // A section may outlive its Domain.
+	late.Lock()
+	late.Unlock()
+	late.Close()
+	for want, f := range map[string]func(){
+		"rcu: Unlock of a Reader that holds no section":  r.Unlock,
+		"rcu: Refresh of a Reader that holds no section": r.Refresh,
+		"rcu: Close of a Reader that holds a section":    nested.Close,
+		"rcu: Lock of a closed Reader":                   closed.Lock,
+		"rcu: Unlock of a closed Reader":                 closed.Unlock,
+		"rcu: Refresh of a closed Reader":                closed.Refresh,
+		"rcu: Unlock of a zero Guard":                    rcu.Guard{}.Unlock,
+		"rcu: ReadLock of a closed Domain":               func() { dead.ReadLock() },
+		"rcu: NewReader of a closed Domain":              func() { dead.NewReader() },
+		"rcu: StartPoll of a closed Domain":              func() { dead.StartPoll() },
+		"rcu: Call of a closed Domain":                   func() { dead.Call(func() {}) },
+		"rcu: Go of a closed Domain":                     func() { dead.Go(func() {}) },
+		"rcu: CallHead of a closed Domain":               func() { dead.CallHead(new(rcu.Head), func(*rcu.Head) {}) },
+		"rcu: Retire of a closed Domain":                 func() { rcu.Retire(dead, 1, func(int) {}) },
+		"rcu: Replace of a closed Domain":                func() { new(rcu.Pointer[int]).Replace(dead, nil, nil) },
+		"rcu: Call with a nil function":                  func() { d.Call(nil) },
+		"rcu: CallHead with a nil function":              func() { d.CallHead(new(rcu.Head), nil) },
+		"rcu: Go with a nil function":                    func() { d.Go(nil) },
+		"rcu: Retire with a nil function":                func() { rcu.Retire(d, 1, nil) },
+		"rcu: Wait for a Cookie of another Domain":       func() { d.Wait(bg, rcu.New(rcu.WithNumber(100)).Cookie()) },
+	} {
+		if got := panics(f); got != want {
+			t.Errorf("panic %q, not %q", got, want)
+		}
+	}
+	for _, f := range []func(){
+		func() { new(rcu.Domain).Synchronize(bg) },
+		func() { new(rcu.Domain).ReadLock() },
+		func() { new(rcu.Domain).Call(func() {}) },
+		func() { new(rcu.Domain).StartPoll() },
+	} {
+		if panics(f) == "" {
+			t.Error("a zero Domain was used without a panic")
+		}
+	}
+	// None of that has broken anything.
+	r.Lock()
+	r.Unlock()
+	r.Close()
+	must(t, rcu.New().Synchronize(bg))
+}
+
+// Refresh lets grace periods end that wait for the section, and not those that come later.
+func TestReader_Refresh(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			d := rcu.New(m.opts...)
+			r := d.NewReader()
+			r.Lock()
+			done := async(func() { d.Synchronize(bg) })
+			eventually(t, "grace period in progress", d.InProgress)
+			r.Refresh()
+			mustEnd(t, done, "Synchronize after Refresh")
+			holds(t, d, "the section after Refresh")
+			r.Unlock()
+			must(t, d.Synchronize(bg))
+		})
+	}
+}
+
+// Readers that come and go use the same records.
+func TestReader_Reuse(t *testing.T) {
+	d := rcu.New()
+	for range 1000 {
+		r := d.NewReader()
+		r.Lock()
+		r.Unlock()
+		r.Close()
+	}
+	if n := d.Records(); n > 1 {
+		t.Errorf("%d records for one Reader at a time", n)
+	}
+	for range 100 {
+		d.NewReader()
+	}
+	rcu.Collect()
+	eventually(t, "Readers were collected", func() bool { return d.Stats().Readers == 0 })
+}
+
+// One long section, beside many short ones, costs the waiter little.
+func TestSynchronize_WaitingIsCheap(t *testing.T) {
+	d := rcu.New()
+	for range 1000 {
+		r := d.NewReader()
+		r.Lock()
+		r.Unlock()
+		defer r.Close()
+	}
+	g := d.ReadLock()
+	done := async(func() { d.Synchronize(bg) })
+	eventually(t, "grace period in progress", d.InProgress)
+	time.Sleep(50 * time.Millisecond) // until it sleeps for its longest
+	long := time.Second
+	if testing.Short() {
+		long = 200 * time.Millisecond
+	}
+	before := cpuTime(t)
+	time.Sleep(long)
+	used := cpuTime(t) - before
+	g.Unlock()
+	mustEnd(t, done, "Synchronize")
+	t.Logf("%v of %v", used, long)
+	if limit := long / 50; used > limit && !rcu.RaceEnabled {
+		t.Errorf("waiting used %v of %v, more than %v", used, long, limit)
+	}
+}
+
+// A last callback runs though nothing happens after it.
+func TestCall_Last(t *testing.T) {
+	d := rcu.New()
+	var worst time.Duration
+	for range 200 {
+		var took atomic.Int64
+		start := time.Now()
+		d.Call(func() { took.Store(int64(time.Since(start))) })
+		eventually(t, "the callback ran", func() bool { return took.Load() != 0 })
+		worst = max(worst, time.Duration(took.Load()))
+	}
+	t.Logf("the slowest took %v", worst)
+	if d.HasWorker() {
+		eventually(t, "the worker ended", func() bool { return !d.HasWorker() })
+	}
+}
+
+// Callbacks that are queued in a trickle share grace periods.
+func TestCall_Trickle(t *testing.T) {
+	d := rcu.New()
+	const n = 300
+	before := time.Now()
+	for range n {
+		d.Call(func() {})
+		for end := time.Now().Add(20 * time.Microsecond); time.Now().Before(end); {
+			runtime.Gosched()
+		}
+	}
+	must(t, d.Barrier(bg))
+	took := time.Since(before)
+	if got, limit := d.Stats().GracePeriods, uint64(took/(200*time.Microsecond))+3; got > limit {
+		t.Errorf("%d callbacks in %v took %d grace periods, more than %d", n, took, got, limit)
+	}
+}
+
+func TestStats(t *testing.T) {
+	d := rcu.New()
+	g := d.ReadLock()
+	for range 3 {
+		d.Call(func() {})
+	}
+	eventually(t, "the worker has taken the callbacks", func() bool { return d.Stats().OldestPending > 0 })
+	if s := d.Stats(); s.CallbacksPending != 3 || s.CallbacksRun != 0 {
+		t.Errorf("%+v", s)
+	}
+	g.Unlock()
+	must(t, d.Barrier(bg))
+	s := d.Stats()
+	if s.CallbacksPending != 0 || s.CallbacksRun != 3 || s.CallbacksQueued != 3 || s.GracePeriods == 0 || s.OldestPending != 0 ||
+		s.LatencyMax < s.LatencyLast || s.LatencyMean == 0 {
+		t.Errorf("%+v", s)
+	}
+	if rcu.RaceEnabled != (s.ReaderMode == "race") {
+		t.Errorf("reader mode %q", s.ReaderMode)
+	}
+	if m := rcu.New(rcu.WithFences()).Stats().ReaderMode; m != "fenced" && m != "race" {
+		t.Errorf("reader mode %q with fences", m)
+	}
+}
