@@ -91,14 +91,14 @@ func ExampleValue_LoadTo() {
 
 func ExampleValue_pointers() {
 	type entry struct {
-		id    int
-		names [2]string
+		ID    int
+		Names [2]string
 	}
 	defer func() { fmt.Println(recover()) }()
 	var v seqlock.Value[entry]
-	v.Load()
+	v.Store(entry{ID: 1})
 	// Output:
-	// seqlock: a Value cannot hold a seqlock_test.entry, as T.names[0] is or holds a pointer: string
+	// seqlock: a Value cannot hold a seqlock_test.entry, as T.Names[0] is or holds a pointer: string
 }
 
 func ExampleCount() {

@@ -142,8 +142,7 @@ func TestFault_S4(t *testing.T) {
 	}
 	var l Lock
 	s = l.Begin()
-	l.Lock()
-	l.Unlock()
+	write(&l)
 	if !l.Retry(s) {
 		t.Error("Lock: a read that a write fell into is valid")
 	}
@@ -174,8 +173,7 @@ func TestFault_S5(t *testing.T) {
 				t.Errorf("Count at %d: stale sequence is valid inside a write", start)
 			}
 			c.WriteEnd()
-			l.Lock()
-			l.Unlock()
+			write(&l)
 			if !c.Retry(cs) || !l.Retry(ls) {
 				t.Errorf("Count or Lock at %d: stale sequence is valid", start)
 			}
@@ -307,8 +305,8 @@ func size[T any](t *testing.T, x T) {
 // S8: a T with pointers, which the copy would hide from the garbage collector.
 func TestFault_S8(t *testing.T) {
 	type named struct {
-		id   int
-		name string
+		ID   int
+		Name string
 	}
 	refuse[string](t, "string", "T ")
 	refuse[[]byte](t, "[]uint8", "T ")
@@ -318,12 +316,12 @@ func TestFault_S8(t *testing.T) {
 	refuse[*int](t, "*int", "T ")
 	refuse[chan int](t, "chan int", "T ")
 	refuse[func()](t, "func()", "T ")
-	refuse[named](t, "seqlock.named", "T.name ")
-	refuse[[4]named](t, "[4]seqlock.named", "T[0].name ")
+	refuse[named](t, "seqlock.named", "T.Name ")
+	refuse[[4]named](t, "[4]seqlock.named", "T[0].Name ")
 	refuse[struct {
 		a [2]uint8
 		b struct{ c [1][3]named }
-	}](t, "struct {", "T.b.c[0][0].name ")
+	}](t, "struct {", "T.b.c[0][0].Name ")
 	refuse[time.Time](t, "time.Time", "T.loc ")
 	refuse[atomic.Pointer[int]](t, "atomic.Pointer[int]", "T.v ")
 }

@@ -8,6 +8,12 @@ import (
 
 var _ sync.Locker = (*Lock)(nil)
 
+// write is a write of nothing.
+func write(l *Lock) {
+	l.Lock()
+	defer l.Unlock()
+}
+
 func TestLock(t *testing.T) {
 	var l Lock
 	s := l.Begin()
@@ -33,11 +39,9 @@ func TestLock_Misuse(t *testing.T) {
 	const unlock = "seqlock: Unlock of a Lock that is not locked"
 	var l Lock
 	mustPanic(t, unlock, l.Unlock)
-	l.Lock()
-	l.Unlock()
+	write(&l)
 	mustPanic(t, unlock, l.Unlock)
-	l.Lock() // works all the same
-	l.Unlock()
+	write(&l) // works all the same
 }
 
 func TestLock_BeginWaits(t *testing.T) {
@@ -63,8 +67,7 @@ func TestLock_Read_TakesTheLock(t *testing.T) {
 		calls++
 		if l.mu.TryLock() {
 			l.mu.Unlock()
-			l.Lock()
-			l.Unlock()
+			write(&l)
 		} else {
 			locked = true
 		}
@@ -72,8 +75,7 @@ func TestLock_Read_TakesTheLock(t *testing.T) {
 	if calls != tries+1 || !locked {
 		t.Errorf("%d calls, the last one with the lock taken: %v; want %d and true", calls, locked, tries+1)
 	}
-	l.Lock() // Read has released it
-	l.Unlock()
+	write(&l) // Read has released it
 }
 
 func TestLock_Read_Panics(t *testing.T) {
@@ -85,12 +87,10 @@ func TestLock_Read_Panics(t *testing.T) {
 			if calls++; calls > tries {
 				panic("last")
 			}
-			l.Lock()
-			l.Unlock()
+			write(&l)
 		})
 	})
-	l.Lock() // was released
-	l.Unlock()
+	write(&l) // was released
 }
 
 func TestHammerLock(t *testing.T) {
