@@ -38,8 +38,8 @@
 // In the words of the Go memory model: a write, meaning a [Value.Store], a
 // [Value.Update] that returns, a WriteBegin and its WriteEnd, or a Lock and its
 // Unlock, synchronizes before each read that sees its sequence or a later one,
-// and before each later write. A read that was found valid is synchronized
-// before nothing.
+// and before each later write. Reads synchronize before nothing, and there is
+// no order of all operations on different Values such as sync/atomic has.
 //
 // A Value's words are read and written atomically, by sync/atomic or by
 // assembly with the fences that this needs, so programs that use it have no
