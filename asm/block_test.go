@@ -313,7 +313,7 @@ func TestBlock_NoAllocation(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
 		var b Block
 		b.Alloc(16)
-		if n := testing.AllocsPerRun(1000, func() {
+		if n := testing.AllocsPerRun(100, func() {
 			b.Add(1, 1)
 			b.AddShared(1, 1)
 			b.Sum(1)
