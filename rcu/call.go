@@ -40,7 +40,8 @@ func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
 	h.fn = fn
-	s := &d.intake[asm.CPU()&(len(d.intake)-1)]
+	shards := d.worker.intake
+	s := &shards[asm.CPU()&(len(shards)-1)]
 	s.queued.Add(1)
 	for {
 		top := s.top.Load()

@@ -25,9 +25,9 @@ var (
 )
 
 // A Domain is a set of readers and the grace periods that wait for them. Make one with
-// [New], or share [Default]; the zero Domain cannot be used. All methods may be called by any number of goroutines. A
-// Domain must not be copied. One that is no longer referenced, with nothing pending, is
-// collected without a Close.
+// [New], or share [Default]; the zero Domain cannot be used. All methods may be called by any
+// number of goroutines. A Domain must not be copied. One that is no longer referenced, with
+// nothing pending, is collected without a Close.
 type Domain struct {
 	// What every section reads and nobody writes but grace periods.
 
@@ -61,9 +61,9 @@ type Domain struct {
 	_ [lineSize]byte
 
 	worker worker
-	intake []shard // a power of two
 
-	log *slog.Logger
+	shared bool // this is the default Domain
+	log    *slog.Logger
 }
 
 // An Option changes what New makes.
@@ -85,7 +85,7 @@ func New(opts ...Option) *Domain {
 		o(d)
 	}
 	d.slowReaders = d.fenced || d.hooks != nil
-	d.intake = newIntake()
+	d.worker.intake = newIntake()
 	d.worker.run = d.work
 	d.newGuards()
 	return d
@@ -94,7 +94,11 @@ func New(opts ...Option) *Domain {
 // newest returns the number of the newest grace period that has begun.
 func (d *Domain) newest() uint64 { return atomic.LoadUint64(&d.number) }
 
-var defaultDomain = sync.OnceValue(func() *Domain { return New() })
+var defaultDomain = sync.OnceValue(func() *Domain {
+	d := New()
+	d.shared = true
+	return d
+})
 
 // Default returns the Domain shared by all who need no isolation. A long section in it holds
 // up everybody's grace periods. It is never closed.
@@ -111,7 +115,7 @@ func (d *Domain) mustBeOpen(what string) {
 
 // mustBeMade panics in the zero Domain, before it does anything silently wrong.
 func (d *Domain) mustBeMade() {
-	if len(d.intake) == 0 {
+	if d.newest() == 0 {
 		panic("rcu: use of a Domain that was not made by New")
 	}
 }

@@ -115,7 +115,7 @@ func (d *Domain) pollLocked() bool {
 	if gp.cur != nil && gp.cur.drained() {
 		gp.cur = nil
 	}
-	if cur, idle := d.current(); gp.idle == nil && gp.cur == cur {
+	if cur, idle := d.current(); gp.idle == nil && gp.cur == cur && mutant != mutantNoFlip {
 		d.setCurrent(idle) // F6
 	}
 	if raceEnabled {

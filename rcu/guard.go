@@ -4,7 +4,7 @@ import "sync"
 
 // newGuards prepares d for Guards.
 func (d *Domain) newGuards() {
-	misuse()
+	zeroGuards()
 	for i := range d.guards.phases {
 		d.guards.phases[i].Alloc(phaseWords)
 	}
@@ -12,7 +12,8 @@ func (d *Domain) newGuards() {
 	d.divert()
 }
 
-var misuse = sync.OnceFunc(func() {
+// zeroGuards has zero Guards panic.
+var zeroGuards = sync.OnceFunc(func() {
 	p := new(phase)
 	p.Alloc(phaseWords)
 	p.Divert(func(int, int64) { panic("rcu: Unlock of a zero Guard") })

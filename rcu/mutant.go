@@ -7,6 +7,7 @@ const (
 	mutantJoin           = "join"           // an arrival joins the grace period in progress
 	mutantNoFence        = "nofence"        // a grace period begins without a fence
 	mutantOnePhase       = "onephase"       // only the current phase of Guards is waited for
+	mutantNoFlip         = "noflip"         // the phases of Guards never change places
 	mutantNestRefresh    = "nestrefresh"    // a nested Lock announces a new number
 	mutantSkipSlot       = "skipslot"       // the scan leaves out one record and one phase
 	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds

@@ -24,6 +24,7 @@ func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { return p.p.CompareAndSwa
 // d, if it is not nil. It does not wait. It panics if d is closed.
 func (p *Pointer[T]) Replace(d *Domain, new *T, free func(*T)) {
 	d.mustBeOpen("Replace")
+	mustBeFunc(free != nil, "Replace")
 	if old := p.p.Swap(new); old != nil {
 		Retire(d, old, free)
 	}

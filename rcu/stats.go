@@ -39,8 +39,8 @@ func (d *Domain) Stats() Stats {
 		Readers:      int(d.readers.open.Load()),
 		ReaderMode:   "membarrier",
 	}
-	for i := range d.intake {
-		s.CallbacksQueued += d.intake[i].queued.Load()
+	for i := range w.intake {
+		s.CallbacksQueued += w.intake[i].queued.Load()
 	}
 	s.CallbacksPending = s.CallbacksQueued - s.CallbacksRun
 	if s.GracePeriods > 0 {

@@ -45,6 +45,7 @@ func TestTwins(t *testing.T) {
 		{"join", "TestFault_R1", "ended and must not", false},
 		{"onephase", "TestFault_R2", "--- FAIL", false},
 		{"nofence", "TestFault_R3$/fast/reader", "died in its section", false},
+		{"noflip", "TestSynchronize_Stream$/fast", "looks at the readers", false},
 		{"nestrefresh", "TestFault_R4", "ended and must not", false},
 		{"skipslot", "TestFault_R5", "alone: Synchronize returned <nil>", false},
 		{"lockedregister", "TestFault_R9$/fast/reader", "a new Reader waits", false},

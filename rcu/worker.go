@@ -25,8 +25,11 @@ const (
 )
 
 type worker struct {
-	state atomic.Uint32
-	run   func() // Domain.work; a go statement with a method would allocate
+	state  atomic.Uint32
+	run    func()  // Domain.work; a go statement with a method would allocate
+	intake []shard // a power of two of them
+
+	_ [lineSize]byte // above is what every Call reads, below what the worker writes
 
 	want atomic.Uint64 // the newest grace period that StartPoll asked for
 
@@ -37,7 +40,7 @@ type worker struct {
 	caller atomic.Uint64 // the id of the worker's goroutine while it runs callbacks
 	taken  atomic.Int64  // when the pass took its callbacks in, unix nanoseconds; 0 when there are none
 
-	ran uint64 // callbacks ever begun; written by the worker only, loaded atomically
+	ran uint64 // callbacks ever begun; written by the worker only, loaded atomically; 64-bit aligned by those above
 
 	// The pass, of the worker alone. A worker that ends in the middle leaves it to the next.
 	batch *Head     // not yet run
@@ -121,7 +124,7 @@ func (d *Domain) take() {
 	w.begun.Add(1) // Pairs with the load in Barrier.
 	d.splice()
 	target := w.want.Load()
-	if w.size > 0 {
+	if w.batch != nil {
 		target = d.arrive()
 	}
 	d.wait(context.Background(), target, w.size > manyCallbacks)
@@ -135,11 +138,11 @@ func (d *Domain) take() {
 func (d *Domain) splice() {
 	w := &d.worker
 	w.size = 0
-	for i := range d.intake {
-		if d.intake[i].top.Load() == nil {
+	for i := range d.worker.intake {
+		if d.worker.intake[i].top.Load() == nil {
 			continue
 		}
-		h := d.intake[i].top.Swap(nil) // Pairs with the CompareAndSwap in enqueue.
+		h := d.worker.intake[i].top.Swap(nil) // Pairs with the CompareAndSwap in enqueue.
 		// The stack has the youngest on top, the batch the oldest.
 		for h != nil {
 			next := h.next
@@ -186,8 +189,8 @@ func (d *Domain) drain() bool {
 }
 
 func (d *Domain) anyQueued() bool {
-	for i := range d.intake {
-		if d.intake[i].top.Load() != nil {
+	for i := range d.worker.intake {
+		if d.worker.intake[i].top.Load() != nil {
 			return true
 		}
 	}
@@ -234,7 +237,7 @@ func (d *Domain) Barrier(ctx context.Context) error {
 // stays open. Close returns [ErrClosed] if d is closed already, [ErrDeadlock] in a callback of d, and an
 // error for the default Domain.
 func (d *Domain) Close(ctx context.Context) error {
-	if d == defaultDomain() {
+	if d.shared {
 		return errDefault
 	}
 	if err := d.mayWait(ctx, "Close"); err != nil {
