@@ -134,6 +134,14 @@ func (b *Block) Sum(i int) int64 {
 // caller's CPU number in the rseq tier, its P's in the pinned tier. Columns
 // from Columns() on belong to threads that fall back; ColumnCount bounds them.
 func Column() int {
+	if c := rseqColumn(); c >= 0 {
+		return c
+	}
+	return columnSlow()
+}
+
+// columnSlow is Column for a thread without an area, and for the other tiers.
+func columnSlow() int {
 	decide()
 	switch currentTier() {
 	case tierRSEQ:

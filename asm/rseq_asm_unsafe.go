@@ -223,16 +223,14 @@ func rawGettid() int {
 func currentArea() *area { return (*area)(getArea()) }
 
 // rseqColumn returns the CPU number that the kernel keeps in the calling
-// thread's area, or -1.
+// thread's area, or -1. As in a sequence, rseqColumns comes first.
 func rseqColumn() int {
-	if rseqErr != nil {
-		return -1
+	if n := int64(atomic.LoadUint32(&rseqColumns)); n != 0 {
+		if id := areaCPU(); id < n {
+			return int(id)
+		}
 	}
-	id := areaCPU()
-	if id >= int64(atomic.LoadUint32(&rseqColumns)) {
-		return -1
-	}
-	return int(id)
+	return -1
 }
 
 func rseqInfo() RSEQInfo {
