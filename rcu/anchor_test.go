@@ -126,15 +126,17 @@ func anchorCall(b *testing.B) {
 		nodes[i].payload = 1
 	}
 	d := rcu.New()
-	var invoked atomic.Uint64
+	var sent, invoked atomic.Uint64
 	fn := func(*rcu.Head) { invoked.Store(invoked.Load() + 1) }
 	enqueue := func(n uint64) {
-		base := invoked.Load()
-		for i := range n {
-			for i-(invoked.Load()-base) >= ring {
+		for range n {
+			i := sent.Load()
+			// Half the ring, since those in one batch may run in another order.
+			for i-invoked.Load() >= ring/2 {
 				time.Sleep(100 * time.Microsecond)
 			}
 			d.CallHead(&nodes[i&(ring-1)].head, fn)
+			sent.Store(i + 1)
 		}
 	}
 	b.Run("quiesce-head/call", func(b *testing.B) {
