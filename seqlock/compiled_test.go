@@ -21,10 +21,17 @@ func TestCompiled(t *testing.T) {
 		"(*Count).Begin", "(*Count).TryBegin", "(*Count).Retry", "(*Lock).TryBegin", "(*Lock).Retry")
 }
 
+// disassembled has what instructions has found, by goarch: -count and -cpu run
+// the tests again, and there is nothing new to see.
+var disassembled = map[string]map[string][]string{}
+
 // instructions returns the instructions of the named routines, built for
 // goarch, each with its operands and without its address.
 func instructions(t *testing.T, goarch string, names ...string) map[string][]string {
 	t.Helper()
+	if ins, ok := disassembled[goarch]; ok {
+		return ins
+	}
 	code := buildtest.Disassemble(t, ".", `seqlock\.(`+strings.Join(names, "|")+`)(\.abi0)?$`,
 		"GOARCH="+goarch, "GOOS=linux", "CGO_ENABLED=0")
 	ins := map[string][]string{}
@@ -50,6 +57,7 @@ func instructions(t *testing.T, goarch string, names ...string) map[string][]str
 			t.Fatalf("no %s in\n%s", name, code)
 		}
 	}
+	disassembled[goarch] = ins
 	return ins
 }
 
