@@ -101,3 +101,10 @@ func (d *Domain) Records() (n int) {
 	}
 	return n
 }
+
+// Left returns how many Readers the grace period in progress still looks at.
+func (d *Domain) Left() int {
+	d.gp.mu.Lock()
+	defer d.gp.mu.Unlock()
+	return len(d.gp.left)
+}

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quiesce-go/quiesce/internal/storm"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/rcu"
 )
@@ -742,6 +743,9 @@ func TestFault_R12_Panic(t *testing.T) {
 		d.Barrier(bg)
 		time.Sleep(soon)
 		return
+	}
+	if err := storm.SelfTest(); err != nil {
+		t.Skip(err)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFault_R12_Panic$")
 	cmd.Env = append(os.Environ(), "RCU_PANIC_CHILD=1")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quiesce-go/quiesce/internal/storm"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/rcu"
 )
@@ -17,29 +18,31 @@ import (
 // again when they are freed. No section may ever meet a freed object, none may be freed twice, and all
 // must be freed in the end. Twins: join, skipslot.
 func TestHammer(t *testing.T) {
-	long := 400 * time.Millisecond
+	long := 200 * time.Millisecond
 	if testing.Short() {
-		long = 50 * time.Millisecond
+		long = 30 * time.Millisecond
 	}
 	if rcu.Mutant != "" {
 		long = 5 * time.Second
 	}
 	for _, procs := range []int{1, 2, 4} {
 		for _, tr := range []tier.Tier{tier.RSEQ, tier.Pinned, tier.Shared} {
-			t.Run(fmt.Sprintf("tier=%v/procs=%d", tr, procs), func(t *testing.T) {
-				now, undo := tier.Switch(tr)
-				defer undo()
-				if now != tr {
-					t.Skipf("no tier %v here", tr)
-				}
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				hammer(t, rcu.New(), long)
-			})
+			for _, name := range []string{"calm", "storm", "fenced"} {
+				t.Run(fmt.Sprintf("tier=%v/%s/procs=%d", tr, name, procs), func(t *testing.T) {
+					now, undo := tier.Switch(tr)
+					defer undo()
+					if now != tr {
+						t.Skipf("no tier %v here", tr)
+					}
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+					var opts []rcu.Option
+					if name == "fenced" {
+						opts = append(opts, rcu.WithFences())
+					}
+					hammer(t, rcu.New(opts...), long, name == "storm")
+				})
+			}
 		}
-		t.Run(fmt.Sprintf("fenced/procs=%d", procs), func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			hammer(t, rcu.New(rcu.WithFences()), long)
-		})
 	}
 }
 
@@ -64,10 +67,14 @@ type target struct {
 	age    atomic.Int32
 }
 
-func hammer(t *testing.T, d *rcu.Domain, long time.Duration) {
+func hammer(t *testing.T, d *rcu.Domain, long time.Duration, stormy bool) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a := &anvil{d: d}
+	calm := func() {}
+	if stormy {
+		calm = storm.Start(t, storm.Without(storm.Procs), storm.Threads(func() { d.ReadLock().Unlock() }))
+	}
 	for i := range a.slots {
 		a.slots[i].Store(&target{number: 1})
 	}
@@ -101,6 +108,7 @@ func hammer(t *testing.T, d *rcu.Domain, long time.Duration) {
 	// Readers still go on when they have handed a section over.
 	time.AfterFunc(blocked, func() { close(handOver) })
 	mustEnd(t, async(wg.Wait), "a reader")
+	calm()
 	must(t, d.Close(bg))
 	eventually(t, "all objects freed", func() bool { return a.freed.Load() == a.retired.Load() })
 	if a.ages[2].Load() > 0 {

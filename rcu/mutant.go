@@ -11,5 +11,5 @@ const (
 	mutantNestRefresh    = "nestrefresh"    // a nested Lock announces a new number
 	mutantSkipSlot       = "skipslot"       // the scan leaves out one record and one phase
 	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds
-	mutantNoEdge         = "noedge"         // the race detector is not told about sections
+	mutantNoEdge         = "noedge"         // sections end by plain stores, or untold, in race builds
 )

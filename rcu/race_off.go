@@ -3,6 +3,3 @@
 package rcu
 
 const raceEnabled = false
-
-// unseen calls f.
-func unseen(f func()) { f() }
