@@ -12,7 +12,7 @@ func (c *core) checkLocked() {
 	fail := func(format string, args ...any) {
 		panic(fmt.Sprintf("idr: broken invariant: "+format, args...))
 	}
-	taken, leaves, empty, low := 0, uintptr(0), 0, uintptr(0)
+	taken, leaves, below := 0, uintptr(0), uintptr(0)
 	var walk func(p, n *node)
 	walk = func(p, n *node) {
 		if n.parent != p {
@@ -27,20 +27,19 @@ func (c *core) checkLocked() {
 		if n.shift == 0 {
 			leaves++
 			taken += bits.OnesCount64(n.full)
-			if n.full == 0 {
-				if empty++; n != c.idle {
-					fail("empty leaf %#x", n.base)
+			if n.full == 0 && n != c.idle {
+				fail("empty leaf %#x", n.base)
+			}
+			if n.base < c.next {
+				below += uintptr(bits.OnesCount64(n.full))
+				if n.base+fan > c.next {
+					below -= uintptr(bits.OnesCount64(n.full >> (c.next % fan)))
 				}
 			}
 			for i := range uintptr(fan) {
 				if n.slots[i].Load() != nil && (n.full&^n.held)>>i&1 == 0 {
 					fail("pointer of %#x, which has none", n.base+i)
 				}
-			}
-			if n.base == low && n.full == allFull {
-				low += fan
-			} else if n.base == low {
-				low += uintptr(bits.TrailingZeros64(^n.full))
 			}
 			if i := n.base / fan; i < uintptr(len(c.leaves)) && (c.leaves[i] != n || c.entries[i].Load() != n.slots) {
 				fail("directory at %#x", n.base)
@@ -78,8 +77,10 @@ func (c *core) checkLocked() {
 	if leaves != c.nleaves {
 		fail("nleaves is %d, not %d", c.nleaves, leaves)
 	}
-	if c.low > low {
-		fail("low is %#x, and %#x is free", c.low, low)
+	free := c.next - below // ids below next
+	leaf := c.leafLocked(c.low)
+	if c.low > c.next || free > 1 || free == 1 && leaf != nil && leaf.full>>(c.low%fan)&1 != 0 {
+		fail("low is %#x, next %#x, and %d are free", c.low, c.next, free)
 	}
 	for i, n := range c.leaves {
 		if n != nil {

@@ -24,7 +24,8 @@ type core struct {
 	nleaves uintptr                 // leaves in the tree
 	idle    *node                   // the leaf that was emptied last, still linked; or nil
 	taken   int                     // ids that are not free
-	low     uintptr                 // all ids below are taken
+	low     uintptr                 // all ids below next are taken, but perhaps for low,
+	next    uintptr                 // which is not above it
 	cursor  uintptr                 // where the next cyclic allocation begins
 }
 
@@ -41,7 +42,7 @@ func (c *core) takeLocked(lo, hi uintptr, v *obj) (id uintptr, leaf *node) {
 		id, leaf = leaf.free(id, hi)
 	}
 	if lo <= c.low {
-		c.low = id
+		c.low, c.next = id, max(id, c.next)
 	}
 	if id > hi {
 		return id, nil
@@ -55,7 +56,8 @@ func (c *core) takeLocked(lo, hi uintptr, v *obj) (id uintptr, leaf *node) {
 	}
 	c.taken++
 	if id == c.low {
-		c.low++
+		c.low = max(id+1, c.next)
+		c.next = c.low
 	}
 	if v != nil {
 		put(leaf.at(id), v)
@@ -70,7 +72,11 @@ func (c *core) releaseLocked(id uintptr, leaf *node) {
 	}
 	leaf.full &^= 1 << (id % fan)
 	c.taken--
-	c.low = min(c.low, id)
+	if id < c.low {
+		c.low, c.next = id, c.low
+	} else if id > c.low {
+		c.next = min(id, c.next)
+	}
 	if leaf.full == 0 {
 		c.emptyLocked(leaf)
 	}
@@ -174,9 +180,8 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 func (c *core) remove(id uintptr) (v *obj) {
 	c.mu.Lock()
 	if leaf := c.leafLocked(id); leaf.has(id) {
-		slot := leaf.at(id)
-		v = slot.Load()
-		put(slot, nil)
+		v = find(c, id, lookup) // not through leaf, for which it would have to wait
+		put(leaf.at(id), nil)
 		c.releaseLocked(id, leaf)
 	}
 	c.unlock()
@@ -242,7 +247,7 @@ func (c *core) reset() {
 		c.entries[i].Store(&none)
 	}
 	c.root.Store(nil)
-	c.nleaves, c.idle, c.taken, c.low = 0, nil, 0, 0
+	c.nleaves, c.idle, c.taken, c.low, c.next = 0, nil, 0, 0, 0
 	for _, id := range held {
 		_, leaf := c.takeLocked(id, id, nil)
 		leaf.held |= 1 << (id % fan)
