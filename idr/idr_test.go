@@ -189,6 +189,12 @@ func TestAllocRange_Full(t *testing.T) {
 	x.Remove(4)
 	id, err = x.AllocRange(v, 5, n-1)
 	wantErr(t, idr.ErrFull, id, err)
+	// The search goes from here to there, over everything between.
+	for _, there := range []int{n - 1, 262144, 262143, 4096, 70, 6} {
+		x.Remove(there)
+		id, err = x.AllocRange(v, 5, n-1)
+		wantID(t, there, id, err)
+	}
 	id, err = x.AllocRange(v, 5, n)
 	wantID(t, n, id, err)
 	id, err = x.Alloc(v)

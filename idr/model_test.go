@@ -119,7 +119,7 @@ func (p *tape) id() int {
 	case 1:
 		return id + p.int(4)
 	case 2:
-		return p.int(300)
+		return p.int(2000)
 	}
 	return id + p.int(max(1, min(130, math.MaxInt-max(id, 0))))
 }

@@ -16,5 +16,5 @@ const (
 	mutantRacySwap   = "idr-racyswap"   // CompareAndSwap lets go of the mutex after comparing
 )
 
-// mutantSlots is what mutantReuseSlots uses again.
-var mutantSlots *slots
+// mutantSlots are what mutantReuseSlots uses again.
+var mutantSlots []*slots

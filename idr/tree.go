@@ -206,8 +206,8 @@ func (c *core) growLocked(id uintptr) *node {
 		return n
 	}
 	leaf := &node{slots: new(slots), base: id &^ (fan - 1)}
-	if mutant == mutantReuseSlots && mutantSlots != nil {
-		leaf.slots, mutantSlots = mutantSlots, nil
+	if n := len(mutantSlots); mutant == mutantReuseSlots && n > 0 {
+		leaf.slots, mutantSlots = mutantSlots[n-1], mutantSlots[:n-1]
 	}
 	var p *node // to be leaf's parent
 	n := c.root.Load()
@@ -248,7 +248,7 @@ func (c *core) replaceLocked(p, n *node) {
 func (c *core) unlinkLocked(leaf *node) {
 	c.nleaves--
 	if mutant == mutantReuseSlots {
-		mutantSlots = leaf.slots
+		mutantSlots = append(mutantSlots, leaf.slots)
 	}
 	if i := leaf.base / fan; i < uintptr(len(c.leaves)) {
 		c.leaves[i] = nil
