@@ -5,23 +5,32 @@
 //     instruction inside a restartable sequence.
 //   - [Words] is an array of words with one copy for each CPU and the
 //     operations that Counter is made of, for building your own.
+//   - [BatchCounter] is a counter whose approximate value costs one load.
+//   - [Local] holds one value of any type for each CPU and lends it out.
+//   - [RWMutex] is a sync.RWMutex for data that is hardly ever written.
+//   - [Ref] counts references to something whose owner lets go once.
 //
 // # When to use
 //
 // Use Counter where many goroutines count and few look: requests, bytes, hits.
 // Where one goroutine counts, or where the count is read as often as it is
 // written, atomic.Int64 is smaller and as fast. A Counter is no id generator:
-// Add does not tell the total.
+// Add does not tell the total. Use BatchCounter where limits are checked against
+// the count, and Local where what is kept for each CPU is more than a number. An
+// RWMutex pays off where a thousand reads come to a write; Lock costs a
+// microsecond and interrupts every CPU.
 //
 // # Progress
 //
 // Counter.Add and Words.Add are wait-free, except that the first Add of a
 // Counter takes a lock for its memory. Sum is wait-free but for Reset beside
-// it.
+// it. BatchCounter.Add takes a lock once for each batch. Local and RWMutex are
+// locks. Ref is wait-free until Kill and lock-free after.
 //
 // # Memory ordering
 //
-// A Counter is for counting, not for synchronizing: that a Sum counted an Add
+// A Local, an RWMutex and a Ref order as their comments say. A Counter, a
+// BatchCounter and Words are for counting, not for synchronizing: that a Sum counted an Add
 // does not mean that what the adder wrote before is visible. An Add that
 // happens before a Sum, by any means of the Go memory model, is counted by it.
 //
