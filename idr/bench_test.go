@@ -2,6 +2,7 @@ package idr_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -247,20 +248,22 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
+func farID(i int) int { return math.MaxInt32/2 + i*1000 }
+
 // BenchmarkFindFar is Find for ids that the directory does not have.
 func BenchmarkFindFar(b *testing.B) {
 	for _, n := range []int{1, 64, 4096} {
 		b.Run(fmt.Sprintf("ids=%d", n), func(b *testing.B) {
 			var x idr.IDR[object]
 			for i := range n {
-				if err := x.Insert(1<<40+i<<20, &objects()[i]); err != nil {
+				if err := x.Insert(farID(i), &objects()[i]); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				sink = x.Find(1<<40 + i<<20)
+				sink = x.Find(farID(i))
 				if i++; i == n {
 					i = 0
 				}
@@ -312,7 +315,7 @@ func BenchmarkAllocRemove(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
-				i := int(at.Add(1)) << 40
+				i := int(at.Add(1)) << 24
 				for pb.Next() {
 					i++
 					if v := x.Remove(victim(i)); v != nil {
@@ -332,7 +335,7 @@ func BenchmarkAllocRemove(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
-				i := int(at.Add(1)) << 40
+				i := int(at.Add(1)) << 24
 				for pb.Next() {
 					i++
 					if v := t.remove(victim(i)); v != nil {

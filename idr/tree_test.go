@@ -49,8 +49,11 @@ func TestParked(t *testing.T) {
 			at := new(core)
 			at.root.Store(n)
 			park(at, n)
-			for i := range n.slots {
-				if kid := asNode(n.slots[i].Load()); n.shift > 0 && kid != nil {
+			for i := range uintptr(fan) {
+				if n.shift == 0 {
+					break
+				}
+				if kid := asNode(n.at(i).Load()); kid != nil {
 					parkBelow(kid)
 				}
 			}
