@@ -244,9 +244,9 @@ func (c *core) reset() {
 	}
 	clear(c.leaves)
 	for i := range c.entries {
-		c.entries[i].Store(&none)
+		c.entries[i].Store(&none) // pairs with entry in find
 	}
-	c.root.Store(nil)
+	c.root.Store(nil) // pairs with the Loads in lookup and From
 	c.nleaves, c.idle, c.taken, c.low, c.next = 0, nil, 0, 0, 0
 	for _, id := range held {
 		_, leaf := c.takeLocked(id, id, nil)

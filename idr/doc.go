@@ -39,6 +39,6 @@
 // # Costs
 //
 // A dense id takes 9.1 to 9.4 bytes besides its object, a lone one, wherever it is, 600 bytes. An
-// IDR is 232 bytes, and must not be copied. Nothing is allocated but leaves of 64 ids, inner nodes
+// IDR is 256 bytes, and must not be copied. Nothing is allocated but leaves of 64 ids, inner nodes
 // for them, and the directory; leaves without ids are given back. docs/idr.md has measurements.
 package idr

@@ -133,6 +133,6 @@ func (x *IDR[T]) Remove(id int) *T { return restore[T](x.c.remove(uintptr(id))) 
 func (x *IDR[T]) Len() int { return x.c.len() }
 
 // Clear removes all ids but those that are held. To readers it is as if they were removed one
-// after the other. It is O(n), and writers wait for it. What dense ids were found by stays: one
-// bit for each id that there once was, or two.
+// after the other. It is O(n), and writers wait for it. What dense ids were found by stays: two
+// bits for each id that there once was, or four.
 func (x *IDR[T]) Clear() { x.c.reset() }

@@ -31,13 +31,13 @@ func (x *IDR[T]) All() iter.Seq2[int, *T] { return x.From(0) }
 func (x *IDR[T]) From(id int) iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		for at := uintptr(max(id, 0)); at <= math.MaxInt; {
-			// Pairs with the Store in replaceLocked.
+			// Pairs with the Stores in replaceLocked, unlinkLocked and reset.
 			leaf := x.c.root.Load().next(at)
 			if leaf == nil {
 				return
 			}
 			for i := max(at, leaf.base) - leaf.base; i < fan; i++ {
-				// Pairs with the Stores to slots in core.
+				// Pairs with put.
 				if v := leaf.at(i).Load(); v != nil && !yield(int(leaf.base+i), restore[T](v)) {
 					return
 				}

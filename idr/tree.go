@@ -20,11 +20,11 @@ import (
 //     directory, before the first pointer is put into it and until the last one is taken out. So
 //     storing to the slot is the moment at which a change happens, whichever way readers come.
 //  2. A leaf is unlinked only when its slots are nil, and is never written again, nor used for
-//     other ids. A reader that is still in it finds nothing, and at the moment of unlinking there
-//     was nothing, later than that reader came by.
+//     other ids. A reader that is still in it finds nothing; and there was nothing when the leaf
+//     was unlinked, which was after the reader had come.
 //  3. An inner node is unlinked only when one kid is left, and is never written again. Through
-//     it, readers still reach that kid; for other ids they find nothing, and at the moment of
-//     unlinking there was nothing.
+//     it, readers still reach that kid. For other ids they find nothing; and there was nothing
+//     when the node was unlinked, which was after they had come.
 //  4. A directory that has been replaced is never written again. When it was replaced it was
 //     complete, so rule 2 covers a reader that is still in it.
 //  5. From each node to the next a reader goes down, so it takes at most eleven steps, whatever
@@ -44,13 +44,14 @@ const (
 	allFull = 1<<fan - 1
 )
 
-// An obj is what a slot points to, of a type that only the users of the tree know: a user's
-// object in a leaf, a node in an inner node.
+// An obj is what a slot points to, of a type that only the user of the slot knows: in a leaf the
+// IDR's T, in an inner node a node.
 type obj struct{}
 
-// Slots are apart from their node, so that they are 512 bytes, which are eight cache lines of
-// what readers want and, for Go, the largest object with pointers that needs no header.
-type slots [fan]atomic.Pointer[obj] // written under core.mu
+// Slots are written under core.mu. They are apart from their node, so that they are 512 bytes: of
+// eight cache lines, with nothing but what readers want, and for Go's allocator the largest object
+// with pointers that needs no header.
+type slots [fan]atomic.Pointer[obj]
 
 // A node is for the ids that differ from base in the low shift+6 bits only.
 type node struct {
@@ -80,15 +81,15 @@ func (n *node) fills(p *node) bool { return n.shift+fanBits == p.shift }
 //
 //go:noinline
 func lookup(c *core, id uintptr) *obj {
-	// Pairs with the Store in replace: a node's fields and slots are as they were when it was
-	// linked, or newer.
+	// Pairs with the Stores in replaceLocked and unlinkLocked: a node's fields and slots are as
+	// they were when it was linked, or newer.
 	n := c.root.Load()
 	for n != nil {
 		i := n.slot(id)
 		if i >= fan {
 			return nil
 		}
-		// Pairs with the Store in replace, and in a leaf with those in core.
+		// Pairs with the same, and in a leaf with put.
 		p := n.at(i).Load()
 		if n.shift == 0 {
 			return p
@@ -112,7 +113,7 @@ func (n *node) next(id uintptr) *node {
 		i = n.slot(id)
 	}
 	for ; i < fan; i++ {
-		// Pairs with the Store in replace.
+		// Pairs with the Stores in replaceLocked and unlinkLocked.
 		if leaf := asNode(n.at(i).Load()).next(id); leaf != nil {
 			return leaf
 		}
@@ -252,9 +253,11 @@ func (c *core) unlinkLocked(leaf *node) {
 	}
 	if i := leaf.base / fan; i < uintptr(len(c.leaves)) {
 		c.leaves[i] = nil
-		c.entries[i].Store(&none)
+		c.entries[i].Store(&none) // pairs with entry in find
 	}
 	p := leaf.parent
+	// Both pair with the Loads in lookup and next, and order nothing for who sees them but that
+	// the ids were removed before.
 	if p == nil {
 		c.root.Store(nil)
 		return
