@@ -22,8 +22,8 @@ type Head struct {
 
 // A shard takes in callbacks from some of the CPUs: a stack, emptied as a whole by the worker.
 type shard struct {
-	top    atomic.Pointer[Head]
 	queued atomic.Uint64 // ever
+	top    atomic.Pointer[Head]
 	_      [lineSize - 8 - wordSize]byte
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,6 +59,9 @@ func TestTwins(t *testing.T) {
 			continue
 		}
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
+			if twin.mutant == "nofence" && (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" || runtime.NumCPU() < 2) {
+				t.Skip("readers' own stores are fences on this architecture, or there is one processor")
+			}
 			if out, err := run(twin.mutant, twin.test); err == nil || !strings.Contains(out, twin.find) {
 				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
 			}
