@@ -70,11 +70,14 @@
 // that, readers execute the barrier, see [Stats.ReaderMode].
 //
 // A Domain costs some hundred bytes, 128 per CPU (up to 64 CPUs), and 32 bytes of
-// per-CPU memory; a Reader 96 bytes. An idle Domain has no goroutine.
+// per-CPU memory; a Reader 128 bytes. An idle Domain has no goroutine.
 //
 // # Limits
 //
 // A Domain that is used inside a testing/synctest bubble must not be waited for
-// from outside at the same time. A Guard that was unlocked twice is detected when
-// its Domain has no other section open, not at once.
+// from outside at the same time, and its callbacks should have run when the bubble
+// ends, which a Barrier or a Close sees to. A Guard that was unlocked twice is
+// detected by a grace period that finds no other section open, not at once.
+//
+// docs/rcu-engine.md has the protocol, and why it is right.
 package rcu

@@ -29,9 +29,8 @@ import (
 // Facts the tests refer to:
 //
 //	F1. Whoever arrives while n is in progress waits for n+1: his request may be younger than 1.
-//	F2. A Reader that loaded a number, stopped, and announced it much later, holds up the grace
-//	    periods that are in progress then, and only these; each of them sees its announcement
-//	    or is seen by it.
+//	F2. A Reader that loaded a number, stopped, and announced it much later, is waited for by each
+//	    grace period whose Fence comes after the announcement. Those before need not wait for it.
 //	F3. A Guard likewise may announce itself in the phase that is not current. Hence both
 //	    phases are checked in each grace period.
 //	F4. What is summed as ended was summed as begun: an end that the first sum saw has its begin
@@ -55,7 +54,7 @@ type gracePeriod struct {
 	last, longest, total uatomic.Duration
 }
 
-// begin starts the next grace period and looks at all Readers. The caller holds gp.mu.
+// beginLocked starts the next grace period and looks at all Readers. The caller holds gp.mu.
 func (d *Domain) beginLocked() {
 	gp := &d.gp
 	gp.start = time.Now()
