@@ -15,8 +15,8 @@ import (
 )
 
 type object struct {
-	id, payload uint64
-	_           [2]uint64
+	id uint64
+	_  [3]uint64
 }
 
 var benchSizes = []struct {
