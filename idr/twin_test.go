@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quiesce-go/quiesce/idr"
+	"github.com/quiesce-go/quiesce/internal/buildtest"
 )
 
 // TestTwins shows that the tests can fail: each is run against an IDR with a fault that it is to
@@ -24,6 +25,7 @@ func TestTwins(t *testing.T) {
 	if out, err := exec.Command(goTool, "test", "-c", "-tags", "quiesce_mutant", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	buildtest.NeedsRun(t, bin)
 	// A twin gets some tries, for what is found may depend on who runs when.
 	run := func(mutant, test, tries string) (string, error) {
 		cmd := exec.Command(bin, "-test.timeout=60s", "-test.failfast", "-test.count="+tries, "-test.run=^"+test+"$")

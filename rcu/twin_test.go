@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quiesce-go/quiesce/internal/buildtest"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -29,6 +30,7 @@ func TestTwins(t *testing.T) {
 	if out, err := exec.Command(goTool, append(args, ".")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	buildtest.NeedsRun(t, bin)
 	run := func(mutant, test string) (string, error) {
 		cmd := exec.Command(bin, "-test.short", "-test.timeout=120s", "-test.run=^"+test+"$")
 		cmd.Env = append(os.Environ(), "QUIESCE_MUTANT="+mutant)

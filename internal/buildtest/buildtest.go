@@ -29,6 +29,7 @@
 package buildtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -158,4 +160,15 @@ func command(t testing.TB, env []string, args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, kv)
 	}
 	return cmd
+}
+
+// NeedsRun skips t where the kernel cannot run bin, a program that the test has
+// built: under user-mode emulation, which runs the test itself but leaves the
+// starting of programs to the host's kernel. Any other failure is the caller's
+// to find.
+func NeedsRun(t testing.TB, bin string) {
+	t.Helper()
+	if err := exec.Command(bin, "-test.run=^$").Run(); errors.Is(err, syscall.ENOEXEC) {
+		t.Skipf("buildtest: needs to run programs of its own kind, and is emulated: %v", err)
+	}
 }
