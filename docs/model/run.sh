@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Checks the models of this directory, and that spin refutes every mutant.
+#
+#	run.sh        bounds that take a few minutes and 1 GB
+#	run.sh -big   the largest ones: up to half an hour and 8 GB
+#
+# It needs spin (6.4 or newer) and a C compiler, and installs nothing. It exits
+# with 1 if a model errs or a mutant is not refuted, with 2 if it cannot run.
+set -euo pipefail
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+
+case "${1-}" in
+'') big=false ;;
+-big) big=true ;;
+*) echo 'usage: run.sh [-big]' >&2; exit 2 ;;
+esac
+cc=${CC:-cc}
+for tool in spin "$cc"; do
+	command -v "$tool" >/dev/null && continue
+	echo "run.sh: needs $tool (on Debian: apt-get install spin gcc)" >&2
+	exit 2
+done
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp"
+failed=0
+
+# check WANT MODEL FLAGS...: WANT is what the run has to end in.
+check() {
+	local want=$1 model=$2 got states start=$SECONDS
+	shift 2
+	local mode=(-DSAFETY) args=(-m10000)
+	[[ " $* " != *' -DLIVE '* ]] || { mode=(-DNFAIR=4); args=(-a -f -m1000000); }
+	spin -a "$@" "$here/$model" >spin.out 2>&1 || { cat spin.out; exit 2; }
+	"$cc" -O2 -w "${mode[@]}" -DCOLLAPSE -DMEMLIM=8000 -o pan pan.c || exit 2
+	./pan "${args[@]}" -w22 >pan.out 2>&1 || true
+	case $(<pan.out) in
+	*'assertion violated (o>=freed'*) got='uses a freed object' ;;
+	*'acceptance cycle'*) got='never ends' ;;
+	*'assertion violated'* | *'pan:1:'*) got='errs otherwise' ;;
+	*'Search not completed'* | *'too small'* | *'out of memory'*) got='was not searched whole' ;;
+	*'errors: 0'*) got=holds ;;
+	*) got='did not run' ;;
+	esac
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.out)
+	if [[ $got == "$want" ]]; then
+		got="ok: $got"
+	else
+		got="FAIL: $got"
+		failed=1
+	fi
+	printf '%-28s %10s states %4d s  %s %s\n' "$got" "${states:-?}" $((SECONDS - start)) "$model" "$*"
+	[[ $got == ok:* ]] || cat pan.out
+}
+
+check holds reader.pml -DS=2 -DU=1 -DK=2 -DGPS=3
+check holds reader.pml -DS=2 -DU=2 -DK=1 -DGPS=2
+check holds reader.pml -DS=2 -DU=1 -DK=2 -DGPS=3 -DFENCED
+for m in NOFENCE EARLY JOIN OLD LATE NEST LAZY; do
+	check 'uses a freed object' reader.pml -DS=1 -DU=1 -DK=1 -DGPS=1 -DMUT_$m
+done
+
+check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3
+check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=2 -DARM
+check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DFENCED
+check holds guard.pml -DS=1 -DU=2 -DK=1 -DGPS=3
+for m in NOFENCE EARLY JOIN ORDER; do
+	check 'uses a freed object' guard.pml -DS=1 -DU=1 -DK=1 -DGPS=1 -DMUT_$m
+done
+check 'uses a freed object' guard.pml -DS=1 -DU=1 -DK=1 -DGPS=2 -DMUT_ONEPHASE
+check 'uses a freed object' guard.pml -DS=1 -DU=1 -DK=1 -DGPS=1 -DMUT_PLAIN -DARM
+
+check holds guard.pml -DLIVE -DS=1 -DK=0 -DGPS=3
+for m in NOFLIP SOON; do
+	check 'never ends' guard.pml -DLIVE -DS=1 -DK=0 -DGPS=2 -DMUT_$m
+done
+
+if $big; then
+	check holds reader.pml -DS=2 -DU=2 -DK=1 -DGPS=3
+	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3
+	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DARM
+	check holds guard.pml -DS=2 -DU=2 -DK=1 -DGPS=2
+fi
+exit $failed
