@@ -4,11 +4,14 @@ package asm
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
 // A kernel is what rseq(2) does, as far as the caller can tell.
@@ -100,6 +103,46 @@ func TestFault_P9(t *testing.T) {
 					t.Errorf("%d lines, so something else was printed:\n%s", lines, out)
 				}
 			})
+		}
+	}
+}
+
+func init() {
+	children["slow"] = func(string) {
+		real := rseqSyscall
+		turns := 80_000_000
+		if storm.Slow() {
+			turns /= 50
+		}
+		rseqSyscall = func(a *area) unix.Errno {
+			errno := real(a)
+			for range turns { // without a call, at which the scheduler's wish would be forgotten
+			}
+			return errno
+		}
+		runtime.GOMAXPROCS(4)
+		for range 20 {
+			go func() {
+				for {
+					runtime.Gosched()
+				}
+			}()
+		}
+		_, err := RSEQ()
+		fmt.Print("rseq: ", err)
+	}
+}
+
+// TestRSEQ_SlowStart: where everything takes long, the scheduler moves the
+// goroutine that decides to another thread as soon as it may. It must not take
+// that thread, which has no area, for a lack of memory.
+func TestRSEQ_SlowStart(t *testing.T) {
+	if _, err := RSEQ(); err != nil {
+		t.Skip(err)
+	}
+	for range 5 {
+		if out := child(t, "slow", ""); out != "rseq: <nil>" {
+			t.Fatal(out)
 		}
 	}
 }

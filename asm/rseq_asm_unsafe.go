@@ -264,6 +264,8 @@ func rseqStart() error {
 		if err := layoutCheck(); err != nil {
 			return err
 		}
+		runtime.LockOSThread() // probe wants the thread that was registered
+		defer runtime.UnlockOSThread()
 		rseqThread()
 	}
 	err := probe()
