@@ -2,6 +2,7 @@ package asm
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -98,16 +99,11 @@ func BenchmarkFence(b *testing.B) {
 	}
 	b.Run("others=idle", fence)
 	b.Run("others=busy", func(b *testing.B) {
-		stop := make(chan struct{})
-		defer close(stop)
+		var stop atomic.Bool
+		defer stop.Store(true)
 		for range runtime.GOMAXPROCS(0) - 1 {
 			go func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
+				for !stop.Load() {
 				}
 			}()
 		}

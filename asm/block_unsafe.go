@@ -208,6 +208,8 @@ func (b *Block) words() *lease {
 // blockAddSlow is where blockAdd goes when a sequence cannot be used: the Block
 // is zero or diverted, the thread is not registered, the tier is another, the
 // kernel's CPU number is out of range, or the sequence was aborted too often.
+//
+//lint:ignore U1000 the assembly jumps to it
 func blockAddSlow(b *Block, i int, delta int64) {
 	decide()
 	again := b.lease.Load() == nil

@@ -1,6 +1,7 @@
 package asm
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -52,11 +53,7 @@ func CPUNode() (cpu, node int) {
 // Sources returns the sources that work here, fastest first. Each was compared
 // with getcpu(2) by the first call; one that disagreed is left out.
 func Sources() []Source {
-	var s []Source
-	for _, src := range sources() {
-		s = append(s, src)
-	}
-	return s
+	return slices.Clone(sources())
 }
 
 // CPUBy returns the CPU number that source s gives, and whether s works here.
@@ -148,6 +145,8 @@ func agrees(s Source) bool {
 
 // cpuSlow is where CPU goes when neither the thread's rseq area nor a cheap
 // instruction says the number.
+//
+//lint:ignore U1000 the assembly jumps to it
 func cpuSlow() int {
 	decide()
 	rseqThread() // so that the thread's next call is a fast one

@@ -79,4 +79,7 @@ func (g *Gate) Shut() {
 	fenceSequences()
 }
 
+// gateAddSlow is where gateAdd goes when a sequence cannot be used.
+//
+//lint:ignore U1000 the assembly jumps to it
 func gateAddSlow(b *Block, i int, delta int64) { gate.Slow(gatePointer(b), i, delta) }

@@ -72,6 +72,7 @@ var _ [0]byte = [unsafe.Offsetof(area{}.m) - 32]byte{}
 var (
 	// areaAt is where the thread keeps the pointer to its area (amd64: an
 	// offset from FS) and areaDelta what to add to that pointer.
+	//lint:ignore U1000 read by the assembly
 	areaAt, areaDelta uintptr
 	// foreign is set when the areas are not ours (arm64: they name no m).
 	foreign uint64
