@@ -132,19 +132,27 @@ func (s *storm) pause(d time.Duration) {
 
 // Slow reports whether this machine is an emulated one that takes some 50 times
 // as long as a real one, as those do that can be interrupted between any two
-// instructions.
-var Slow = sync.OnceValue(func() bool {
-	best := time.Hour
+// instructions. It looks until it has found a machine slow: some become so only
+// when the test has begun.
+func Slow() bool {
 	for range 5 {
+		if slow.Load() {
+			return true
+		}
 		x, start := uint64(1), time.Now()
 		for range 1_000_000 {
-			x = x*6364136223846793005 + 1 // a multiplication waits for the last: 1 ms at most
+			x = x*6364136223846793005 + 1 // a multiplication waits for the last: 1 ms
 		}
-		best = min(best, time.Since(start))
 		sink.Store(x)
+		if time.Since(start) < 20*time.Millisecond {
+			return false
+		}
 	}
-	return best > 15*time.Millisecond
-})
+	slow.Store(true)
+	return true
+}
+
+var slow atomic.Bool
 
 var sink atomic.Uint64
 
