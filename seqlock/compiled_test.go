@@ -92,6 +92,11 @@ func inOrder(t *testing.T, name string, ins []string, sizes []int, groups ...[]i
 
 func TestCompiled_AMD64(t *testing.T) {
 	all := instructions(t, "amd64", "load", "store", "publish", "loadProbe")
+	// The routines push nothing. An objdump that does not know how long a
+	// VZEROUPPER is finds a push behind it, and nonsense from there on.
+	if len(where(all["load"], "PUSHQ")) > 0 {
+		t.Skipf("the objdump of %s loses its place behind VZEROUPPER", runtime.Version())
+	}
 	fences := []string{"LOCK", "XCHG", "MFENCE", "LFENCE", "SFENCE", "MOVNT", "REP"}
 	for _, name := range []string{"load", "publish", "loadProbe"} {
 		if at := where(all[name], fences...); len(at) > 0 {
