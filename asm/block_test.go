@@ -501,6 +501,27 @@ func TestBlock_AddWithin(t *testing.T) {
 	})
 }
 
+// TestBlock_Zero: the first operation of a zero Block is in the same column as
+// those that follow.
+func TestBlock_Zero(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		stay(t, func() {
+			var added, within, swapped Block
+			added.Add(0, 1)
+			col, ok := within.AddWithin(0, 1, 10)
+			col2, ok2 := swapped.SwapHere(0, 0, 1)
+			if !ok || within.Load(col, 0) != 1 || !ok2 || swapped.Load(col2, 0) != 1 {
+				t.Errorf("AddWithin %d, %v; SwapHere %d, %v", col, ok, col2, ok2)
+			}
+			for c := columns; tier.Current() == tier.RSEQ && c < 2*columns; c++ {
+				if added.Load(c, 0)+within.Load(c, 0)+swapped.Load(c, 0) != 0 {
+					t.Errorf("Add %d, AddWithin %d, SwapHere %d in a column for threads that fall back", added.Load(c, 0), within.Load(c, 0), swapped.Load(c, 0))
+				}
+			}
+		})
+	})
+}
+
 // TestBlock_CompareAndSwapTwo: word j is stored with word i, or is not looked at.
 func TestBlock_CompareAndSwapTwo(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
