@@ -32,7 +32,17 @@ var pool runPool
 
 type runPool struct {
 	sync.Mutex
-	free [classes][]unsafe.Pointer // by class
+	free   [classes][]unsafe.Pointer // by class
+	mapped int                       // bytes, of all chunks
+}
+
+// Mapped returns the number of bytes of address space that the per-CPU memory of
+// this process takes. It never shrinks: memory of Blocks that are gone is used
+// for new ones. Pages that no CPU wrote to take no memory.
+func Mapped() int {
+	pool.Lock()
+	defer pool.Unlock()
+	return pool.mapped
 }
 
 // takeLocked returns a run of 1<<class zero words, splitting a larger one or
@@ -45,7 +55,9 @@ func (p *runPool) takeLocked(class int) unsafe.Pointer {
 	}
 	if c == classes {
 		c = classes - 1
-		p.free[c] = append(p.free[c], newChunk(columnBytes*columns*tierCount))
+		n := columnBytes * columns * tierCount
+		p.free[c] = append(p.free[c], newChunk(n))
+		p.mapped += n
 	}
 	last := len(p.free[c]) - 1
 	base := p.free[c][last]

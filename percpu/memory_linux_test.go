@@ -8,7 +8,6 @@ import (
 
 // mapped and resident return the bytes of address space and of memory that the
 // process has.
-func mapped(t *testing.T) int   { return statm(t, 0) }
 func resident(t *testing.T) int { return statm(t, 1) }
 
 func statm(t *testing.T, field int) int {
