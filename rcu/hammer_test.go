@@ -211,6 +211,7 @@ func (a *anvil) updater(t *testing.T, rng *rand.Rand) {
 		o *target
 	}
 	var later []polled
+	var idle target
 	for !a.stop.Load() {
 		o := a.slots[rng.IntN(len(a.slots))].Swap(a.fresh())
 		if !o.age.CompareAndSwap(0, 1) {
@@ -252,7 +253,7 @@ func (a *anvil) updater(t *testing.T, rng *rand.Rand) {
 			later = later[1:]
 		}
 		for range rng.IntN(200) {
-			read(o)
+			read(&idle) // o is no longer ours to look at
 		}
 	}
 	for _, p := range later {
