@@ -78,8 +78,7 @@ done
 
 if $big; then
 	check holds reader.pml -DS=2 -DU=2 -DK=1 -DGPS=3
-	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3
-	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DARM
 	check holds guard.pml -DS=2 -DU=2 -DK=1 -DGPS=2
+	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DARM
 fi
 exit $failed
