@@ -13,6 +13,7 @@ const (
 	HookQueued  = hookQueued
 	HookScan    = hookScan
 	HookDrained = hookDrained
+	HookBarrier = hookBarrier
 
 	RaceEnabled = raceEnabled
 	RecordSize  = unsafe.Sizeof(record{})

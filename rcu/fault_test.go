@@ -101,7 +101,8 @@ func mustEnd(t *testing.T, c <-chan struct{}, what string) {
 	select {
 	case <-c:
 	case <-time.After(soon):
-		t.Fatalf("%s did not end", what)
+		all := make([]byte, 1<<20)
+		t.Fatalf("%s did not end\n%s", what, all[:runtime.Stack(all, true)])
 	}
 }
 
@@ -532,7 +533,7 @@ func TestFault_R7(t *testing.T) {
 
 // A barrier's marker was put on a worker that was shutting down.
 func TestFault_R8(t *testing.T) {
-	rounds := 5000
+	rounds := 2000
 	if testing.Short() || rcu.RaceEnabled {
 		rounds = 200
 	}
@@ -546,7 +547,7 @@ func TestFault_R8(t *testing.T) {
 		}
 	}
 	for round := range rounds {
-		d := rcu.New(rcu.WithHook(rcu.HookDrained, pause), rcu.WithHook(rcu.HookQueued, pause))
+		d := rcu.New(rcu.WithHook(rcu.HookDrained, pause), rcu.WithHook(rcu.HookQueued, pause), rcu.WithHook(rcu.HookBarrier, pause))
 		var queued, ran atomic.Int64
 		var wg sync.WaitGroup
 		for range 4 {

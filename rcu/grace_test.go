@@ -270,6 +270,55 @@ func TestSynchronize_WaitingIsCheap(t *testing.T) {
 	mustEnd(t, done, "Synchronize")
 }
 
+// Between Barrier's look for callbacks and its look at the passes, the worker runs them all and ends. Twin:
+// onepass.
+func TestBarrier_BesidePass(t *testing.T) {
+	var d *rcu.Domain
+	drained, queued := make(chan bool), make(chan bool)
+	var drains, looks atomic.Int64
+	d = rcu.New(rcu.WithHook(rcu.HookDrained, func() {
+		if drains.Add(1) == 1 {
+			drained <- true
+			<-queued
+		}
+	}), rcu.WithHook(rcu.HookBarrier, func() {
+		if looks.Add(1) == 1 {
+			close(queued)
+			eventually(t, "the worker is gone", func() bool { return !d.HasWorker() })
+		}
+	}))
+	d.Call(func() {})
+	<-drained
+	ran := false
+	d.Call(func() { ran = true }) // The worker is about to see it.
+	mustEnd(t, async(func() { must(t, d.Barrier(bg)) }), "Barrier")
+	if !ran {
+		t.Error("Barrier returned before the callback had run")
+	}
+	must(t, d.Close(bg))
+}
+
+// Barrier sees a callback whose Call then finds the Domain closed. Twin: lostclose.
+func TestBarrier_BesideClose(t *testing.T) {
+	var d *rcu.Domain
+	queued, closed := make(chan bool), make(chan bool)
+	d = rcu.New(rcu.WithHook(rcu.HookQueued, func() {
+		close(queued)
+		<-closed
+	}), rcu.WithHook(rcu.HookBarrier, func() {
+		must(t, d.Close(bg))
+		close(closed)
+	}))
+	called := async(func() {
+		if err := d.TryCall(func() { t.Error("a callback ran that was not queued") }); !errors.Is(err, rcu.ErrClosed) {
+			t.Errorf("TryCall returned %v", err)
+		}
+	})
+	<-queued
+	mustEnd(t, async(func() { must(t, d.Barrier(bg)) }), "Barrier")
+	mustEnd(t, called, "TryCall")
+}
+
 // A last callback runs though nothing happens after it.
 func TestCall_Last(t *testing.T) {
 	d := rcu.New()

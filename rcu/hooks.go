@@ -6,6 +6,7 @@ const (
 	hookQueued         // Call or StartPoll has left its wish, and not looked at the worker
 	hookScan           // a grace period is about to look again at the readers it waits for
 	hookDrained        // the worker found nothing to do and has not ended
+	hookBarrier        // Barrier has looked for callbacks, and not yet decided for which pass it waits
 	hookCount
 )
 

@@ -11,5 +11,7 @@ const (
 	mutantNestRefresh    = "nestrefresh"    // a nested Lock announces a new number
 	mutantSkipSlot       = "skipslot"       // the scan leaves out one record and one phase
 	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds
+	mutantOnePass        = "onepass"        // Barrier does not mind that a pass began while it looked
+	mutantLostClose      = "lostclose"      // Barrier waits for a pass after Close
 	mutantNoEdge         = "noedge"         // sections end by plain stores, or untold, in race builds
 )

@@ -52,6 +52,8 @@ func TestTwins(t *testing.T) {
 		{"nestrefresh", "TestFault_R4", "ended and must not", false},
 		{"skipslot", "TestFault_R5", "alone: Synchronize returned <nil>", false},
 		{"lockedregister", "TestFault_R9$/fast/reader", "a new Reader waits", false},
+		{"onepass", "TestBarrier_BesidePass", "Barrier did not end", false},
+		{"lostclose", "TestBarrier_BesideClose", "Barrier did not end", false},
 		{"join", "TestHammer$/.*/calm/procs=2", "freed objects", false},
 		{"skipslot", "TestHammer$/.*/calm/procs=2", "freed objects", false},
 		{"noedge", "TestFault_R16$/fast/reader", "DATA RACE", true},

@@ -208,16 +208,30 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		return err
 	}
 	w := &d.worker
-	// What is queued is run by the next pass, or by one that began already; what is not
-	// was taken by one that began already. Pairs with begun.Add in work.
-	next := d.anyQueued()
+	// What is queued is run by the pass that began last or by the one after it, which then comes;
+	// what is not queued was taken by a pass that began already. Pairs with begun.Add in take. A
+	// pass that begins between the two loads spoils them: it may have taken what was seen, and
+	// its successor, with nothing to do, may be the last.
 	target := w.begun.Load()
-	if next {
-		target++
+	for {
+		queued := d.anyQueued()
+		d.hook(hookBarrier)
+		begun := w.begun.Load()
+		if begun == target || mutant == mutantOnePass {
+			target = begun
+			if queued {
+				target++
+			}
+			break
+		}
+		target = begun
 	}
 	for w.finished.Load() < target {
 		moved := d.moved.wait()
-		if w.finished.Load() >= target {
+		// Pairs with Close. There is no pass after it, and all that had been queued has run: what
+		// was seen had been left by a Call that then found d closed.
+		closed := w.state.Load() == workerClosed && mutant != mutantLostClose
+		if closed || w.finished.Load() >= target {
 			break
 		}
 		select {
