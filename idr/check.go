@@ -5,13 +5,14 @@ import (
 	"math/bits"
 )
 
+func fail(format string, args ...any) {
+	panic(fmt.Sprintf("idr: broken invariant: "+format, args...))
+}
+
 // checkLocked panics if something about the tree or the directory is not as tree.go and core.go
-// say. Builds with the tag invariants call it after each change; tests call it besides. c.mu is
-// held.
-func (c *core) checkLocked() {
-	fail := func(format string, args ...any) {
-		panic(fmt.Sprintf("idr: broken invariant: "+format, args...))
-	}
+// say, or if checkLeaf, which is given each leaf, does. Builds with the tag invariants call it after
+// each change; tests call it besides. c.mu is held.
+func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 	taken, leaves, below := 0, uintptr(0), uintptr(0)
 	var walk func(p, n *node)
 	walk = func(p, n *node) {
@@ -27,20 +28,13 @@ func (c *core) checkLocked() {
 		if n.shift == 0 {
 			leaves++
 			taken += bits.OnesCount64(n.full)
-			if n.full == 0 && n != c.idle {
-				fail("empty leaf %#x", n.base)
-			}
 			if n.base < c.next {
 				below += uintptr(bits.OnesCount64(n.full))
 				if n.base+fan > c.next {
 					below -= uintptr(bits.OnesCount64(n.full >> (c.next % fan)))
 				}
 			}
-			for i := range uintptr(fan) {
-				if n.slots[i].Load() != nil && (n.full&^n.held)>>i&1 == 0 {
-					fail("pointer of %#x, which has none", n.base+i)
-				}
-			}
+			checkLeaf(n)
 			if i := n.base / fan; i < uintptr(len(c.leaves)) && (c.leaves[i] != n || c.entries[i].Load() != n.slots) {
 				fail("directory at %#x", n.base)
 			}
@@ -100,5 +94,49 @@ func (c *core) checkLocked() {
 		if none[i].Load() != nil {
 			fail("something was stored to none")
 		}
+	}
+}
+
+// checkEntries panics if the entries of an IDR's leaf are not as they should be.
+func (c *core) checkEntries(leaf *node) {
+	if leaf.full == 0 && leaf != c.idle {
+		fail("empty leaf %#x", leaf.base)
+	}
+	for i := range uintptr(fan) {
+		if leaf.slots[i].Load() != nil && (leaf.full&^leaf.held)>>i&1 == 0 {
+			fail("pointer of %#x, which has none", leaf.base+i)
+		}
+	}
+}
+
+// checkLocked panics if something about a is not as ida.go says. a.c.mu is held.
+func (a *IDA) checkLocked() {
+	n := 0
+	a.c.checkLocked(func(leaf *node) {
+		empty := true
+		for i := range uintptr(fan) {
+			b := restore[chunk](leaf.slots[i].Load())
+			full := leaf.full>>i&1 != 0
+			if b == nil && full || b != nil && full != b.full() {
+				fail("full of chunk %#x", leaf.base+i)
+			}
+			if b == nil {
+				continue
+			}
+			empty = false
+			if b.empty() && leaf.base+i+1 != a.idle {
+				fail("empty chunk %#x", leaf.base+i)
+			}
+			n += b.count(0, chunkBits-1)
+		}
+		if empty || leaf.held != 0 {
+			fail("leaf %#x: empty is %v, held %#x", leaf.base, empty, leaf.held)
+		}
+	})
+	if n != a.n {
+		fail("n is %d, not %d", a.n, n)
+	}
+	if a.low > 0 && a.countLocked(0, a.low-1) != a.low {
+		fail("low is %#x, and some below are free", a.low)
 	}
 }

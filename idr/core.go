@@ -242,23 +242,28 @@ func (c *core) reset() {
 			}
 		}
 	}
-	clear(c.leaves)
-	for i := range c.entries {
-		c.entries[i].Store(&none) // pairs with entry in find
-	}
-	c.root.Store(nil) // pairs with the Loads in lookup and From
-	c.nleaves, c.idle, c.taken, c.low, c.next = 0, nil, 0, 0, 0
+	c.forgetLocked()
 	for _, id := range held {
 		_, leaf := c.takeLocked(id, id, nil)
 		leaf.held |= 1 << (id % fan)
 	}
 }
 
+// forgetLocked starts again with no tree. The old one is left as it is. c.mu is held.
+func (c *core) forgetLocked() {
+	clear(c.leaves)
+	for i := range c.entries {
+		c.entries[i].Store(&none) // pairs with entry in find
+	}
+	c.root.Store(nil) // pairs with the Loads in lookup, From and Next
+	c.nleaves, c.idle, c.taken, c.low, c.next = 0, nil, 0, 0, 0
+}
+
 // unlock unlocks mu. In builds with the tag invariants it looks at them first: each time as long as
 // the tree is small, for that takes time.
 func (c *core) unlock() {
 	if invariants && (c.nleaves < 32 || c.taken%4096 == 0) {
-		c.checkLocked()
+		c.checkLocked(c.checkEntries)
 	}
 	c.mu.Unlock()
 }

@@ -157,3 +157,24 @@ func ExampleIDR_From() {
 	fmt.Println(x.Len())
 	// Output: 50 60 70 7
 }
+
+func ExampleIDA() {
+	var ports idr.IDA
+	fmt.Println(ports.AllocRange(1024, 65535))
+	fmt.Println(ports.AllocN(3, 1024, 1027))
+	fmt.Println(ports.AllocN(1, 1024, 1027))
+	fmt.Println(ports.Free(1025), ports.Free(1025))
+	fmt.Println(ports.Contains(1025), ports.Len())
+	for id, ok := ports.Next(0); ok; id, ok = ports.Next(id + 1) {
+		fmt.Println(id)
+	}
+	// Output:
+	// 1024 <nil>
+	// [1025 1026 1027] <nil>
+	// [] idr: no free id in the range
+	// <nil> idr: no such id
+	// false 3
+	// 1024
+	// 1026
+	// 1027
+}

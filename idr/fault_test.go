@@ -157,6 +157,21 @@ func TestFault_I5(t *testing.T) {
 	if x.Remove(1000) != v || x.Remove(1000) != nil || x.Len() != 0 {
 		t.Error("freed twice")
 	}
+	var a idr.IDA
+	for _, live := range []int{0, 1} {
+		for _, id := range []int{0, 1000, 1001, math.MaxInt, math.MaxInt - 1, -1, math.MinInt} {
+			if live == 1 && id == 1000 {
+				continue
+			}
+			if err := a.Free(id); err != idr.ErrNotFound || a.Len() != live {
+				t.Errorf("Free(%d): %v, Len %d, want %d", id, err, a.Len(), live)
+			}
+		}
+		a.AllocRange(1000, 1000)
+	}
+	if a.Free(1000) != nil || a.Free(1000) != idr.ErrNotFound || a.Len() != 0 {
+		t.Error("freed twice")
+	}
 	wantIDs(t, &x)
 }
 
@@ -173,6 +188,15 @@ func TestFault_I6(t *testing.T) {
 		wantID(t, want, id, err)
 	}
 	id, err = x.AllocRange(v, 5, 10)
+	wantErr(t, idr.ErrFull, id, err)
+	var a idr.IDA
+	for _, r := range [][3]int{{6, 6, 6}, {5, 10, 5}, {5, 10, 7}, {5, 10, 8}, {5, 10, 9}, {5, 10, 10}} {
+		id, err := a.AllocRange(r[0], r[1])
+		wantID(t, r[2], id, err)
+		id, err = a.AllocRange(id, id)
+		wantErr(t, idr.ErrFull, id, err)
+	}
+	id, err = a.AllocRange(5, 10)
 	wantErr(t, idr.ErrFull, id, err)
 }
 
@@ -202,6 +226,11 @@ func TestFault_I7(t *testing.T) {
 	wantErr(t, idr.ErrFull, id, err)
 	if x.Len() != 128 {
 		t.Error("Len", x.Len())
+	}
+	var a idr.IDA
+	a.AllocRange(1, 1)
+	if ids, err := a.AllocN(3, 0, 2); err != idr.ErrFull || a.Contains(0) || a.Contains(2) || a.Len() != 1 {
+		t.Errorf("a failed batch: %v, %v, Len %d", ids, err, a.Len())
 	}
 	// Failed calls of each kind change nothing.
 	x.AllocFunc(0, 500, func(int) *thing { return nil })
@@ -239,6 +268,14 @@ func TestFault_I8(t *testing.T) {
 		id, err := x.AllocRange(v, 0, limit)
 		wantID(t, want, id, err)
 	}
+	var a idr.IDA
+	for _, min := range []int{0, 65_000, 1 << 20, limit - 999} { // in one step, and across 65,535
+		ids, err := a.AllocN(1000, min, limit)
+		if err != nil || ids[0] != min || ids[999] != min+999 {
+			t.Errorf("a batch of 1000 from %d: %v, %v", min, ids, err)
+		}
+	}
+	idr.CheckIDA(&a)
 	idr.Check(&x)
 }
 

@@ -14,6 +14,12 @@ const (
 	mutantCursor     = "idr-cursor"     // a cyclic search stops short of where it began
 	mutantNextEnds   = "idr-nextends"   // an iteration ends at a leaf that has become empty
 	mutantRacySwap   = "idr-racyswap"   // CompareAndSwap lets go of the mutex after comparing
+	mutantPartial    = "idr-partial"    // AllocN takes some ids before it finds that there are too few
+	mutantDropChunk  = "idr-dropchunk"  // an IDA drops the chunk that was emptied last although it has ids again
+	mutantSameSeq    = "idr-sameseq"    // a slot's next object gets the handle that the last one had
+	mutantReleaseNow = "idr-releasenow" // an object is released without a grace period
+	mutantRevive     = "idr-revive"     // Get takes a reference when none is left
+	mutantLockBlind  = "idr-lockblind"  // Lock does not see that the object was removed
 )
 
 // mutantSlots are what mutantReuseSlots uses again.

@@ -110,7 +110,7 @@ func TestParked(t *testing.T) {
 				}
 			}
 			c.mu.Lock()
-			c.checkLocked()
+			c.checkLocked(c.checkEntries)
 			c.mu.Unlock()
 		}
 	}
@@ -131,7 +131,7 @@ func TestUnlink(t *testing.T) {
 			t.Errorf("step %d: %d leaves are left", step, c.nleaves)
 		}
 		c.mu.Lock()
-		c.checkLocked()
+		c.checkLocked(c.checkEntries)
 		c.mu.Unlock()
 	}
 }

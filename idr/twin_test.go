@@ -50,6 +50,11 @@ func TestTwins(t *testing.T) {
 		{"idr-nextends", "TestFault_I2", "gave"},
 		{"idr-racyswap", "TestFault_I10/linear", "not linearizable"},
 		{"idr-racyswap", "TestLinear", "not linearizable"},
+		{"idr-noopen", "TestSuite_IDAFull", "want 70000"},
+		{"idr-partial", "TestIDA_AllocN", "Len was"},
+		{"idr-partial", "TestFault_I7", "a failed batch"},
+		{"idr-dropchunk", "TestModelIDA", "seed"},
+		{"idr-dropchunk", "TestHammerIDA", ""},
 	} {
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
 			if out, err := run(twin.mutant, twin.test, "20"); err == nil || !strings.Contains(out, twin.find) {
