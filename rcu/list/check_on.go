@@ -1,0 +1,5 @@
+//go:build invariants
+
+package list
+
+const invariants = true
