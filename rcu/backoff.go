@@ -32,11 +32,18 @@ type backoff struct {
 func newBackoff(expedited bool) backoff {
 	b := backoff{yields: yields, napTo: napTo}
 	if expedited {
-		b.yields, b.napTo = expeditedYields, expeditedNapTo
+		b.yields = expeditedYields
+		b.expedite()
 	}
 	b.reset()
 	return b
 }
+
+// expedite makes the pauses shorter from now on.
+func (b *backoff) expedite() { b.napTo = expeditedNapTo }
+
+// sleeps reports whether the next pause is a sleep.
+func (b *backoff) sleeps() bool { return b.tries >= spins+b.yields }
 
 // reset starts again from the shortest pauses.
 func (b *backoff) reset() {

@@ -23,8 +23,9 @@ type Head struct {
 // A shard takes in callbacks from some of the CPUs: a stack, emptied as a whole by the worker.
 type shard struct {
 	queued atomic.Uint64 // ever
+	since  atomic.Int64  // when what is in the stack began to gather, as now gives it; roughly
 	top    atomic.Pointer[Head]
-	_      [lineSize - 8 - wordSize]byte
+	_      [lineSize - 16 - wordSize]byte
 }
 
 const maxShards = 64
@@ -34,17 +35,26 @@ func newIntake() []shard {
 	return make([]shard, min(n, maxShards))
 }
 
-// enqueue queues h, and reports whether d is open.
-func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
+// enqueue queues h. It returns ErrClosed, or ErrBusy if try is set and as many are pending as may be.
+func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	if atomic.SwapUint32(&h.queued, 1) != 0 {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
 	h.fn = fn
-	shards := d.worker.intake
-	s := &shards[asm.CPU()&(len(shards)-1)]
-	s.queued.Add(1)
+	w := &d.worker
+	s := &w.intake[asm.CPU()&(len(w.intake)-1)]
+	n := s.queued.Add(1)
+	if try && w.limit > 0 && d.pending() > w.limit && mutant != mutantNoLimit {
+		// Counted first and looked at next: the callers together never pass the limit.
+		s.queued.Add(^uint64(0))
+		atomic.StoreUint32(&h.queued, 0)
+		return ErrBusy
+	}
 	for {
 		top := s.top.Load()
+		if top == nil {
+			s.since.Store(now())
+		}
 		h.next = top
 		// Pairs with the Swap in splice, for h and for what the caller unpublished.
 		if s.top.CompareAndSwap(top, h) {
@@ -52,16 +62,26 @@ func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
 		}
 	}
 	d.hook(hookQueued)
-	if d.worker.state.Load() == workerRunning || d.rouse() {
-		return true
+	if w.state.Load() == workerRunning || d.rouse() {
+		if w.stride != 0 && (n%w.stride == 0 || w.over.Load()) {
+			d.bound(try)
+		}
+		return nil
 	}
 	// Close came between. Either a worker that others had started has run h before, or nobody
 	// will, and h stays in the shard for the collector.
 	if !atomic.CompareAndSwapUint32(&h.queued, 1, 0) {
-		return true
+		return nil
 	}
 	s.queued.Add(^uint64(0))
-	return false
+	return ErrClosed
+}
+
+// mustEnqueue queues h for those who cannot return an error.
+func (d *Domain) mustEnqueue(what string, h *Head, fn func(*Head)) {
+	if d.enqueue(h, fn, false) != nil {
+		panic("rcu: " + what + " of a closed Domain")
+	}
 }
 
 // CallHead has fn(h) called after a grace period, by d's worker goroutine. It returns at once,
@@ -71,29 +91,28 @@ func (d *Domain) enqueue(h *Head, fn func(*Head)) bool {
 // The ends of all sections that began before the call synchronize before the call of fn, as does
 // the call of CallHead. In fn, d's waits return [ErrDeadlock]; it may do anything else, such as
 // queue h again. One callback runs at a time, so fn should be short: see [Domain.Go]. A panic in
-// fn ends the program; runtime.Goexit in it ends the callback only.
+// fn ends the program; runtime.Goexit in it ends the callback only. A Domain with a limit slows
+// its caller when that is passed, see [WithMaxPending].
 //
 // CallHead panics if h is queued already, if fn is nil, and if d is closed.
 func (d *Domain) CallHead(h *Head, fn func(*Head)) {
 	mustBeFunc(fn != nil, "CallHead")
-	if !d.enqueue(h, fn) {
-		panic("rcu: CallHead of a closed Domain")
-	}
+	d.mustEnqueue("CallHead", h, fn)
 }
 
 // Call has fn called after a grace period, as CallHead does. It allocates once.
 func (d *Domain) Call(fn func()) {
 	mustBeFunc(fn != nil, "Call")
-	if !d.enqueue(newNode(callback(fn)), runNode) {
-		panic("rcu: Call of a closed Domain")
-	}
+	d.mustEnqueue("Call", newNode(callback(fn)), runNode)
 }
 
-// TryCall is Call, and returns [ErrClosed] if d is closed.
+// TryCall is Call, and never slows its caller: it returns an error that wraps [ErrBusy] if as many
+// callbacks are pending as [WithMaxPending] allows, and [ErrClosed] if d is closed. The callbacks of
+// TryCall alone never pass the limit; callers at the same time may all find the last place taken.
 func (d *Domain) TryCall(fn func()) error {
 	mustBeFunc(fn != nil, "TryCall")
-	if !d.enqueue(newNode(callback(fn)), runNode) {
-		return fmt.Errorf("rcu: TryCall: %w", ErrClosed)
+	if err := d.enqueue(newNode(callback(fn)), runNode, true); err != nil {
+		return fmt.Errorf("rcu: TryCall: %w", err)
 	}
 	return nil
 }
@@ -102,9 +121,7 @@ func (d *Domain) TryCall(fn func()) error {
 // [Domain.Barrier] covers the start of fn, not its end.
 func (d *Domain) Go(fn func()) {
 	mustBeFunc(fn != nil, "Go")
-	if !d.enqueue(newNode(callback(func() { go fn() })), runNode) {
-		panic("rcu: Go of a closed Domain")
-	}
+	d.mustEnqueue("Go", newNode(callback(func() { go fn() })), runNode)
 }
 
 func mustBeFunc(ok bool, what string) {
@@ -119,9 +136,7 @@ func Retire[T any](d *Domain, v T, free func(T)) {
 	mustBeFunc(free != nil, "Retire")
 	r := &retired[T]{v: v, free: free}
 	r.runner = r
-	if !d.enqueue(&r.Head, runNode) {
-		panic("rcu: Retire of a closed Domain")
-	}
+	d.mustEnqueue("Retire", &r.Head, runNode)
 }
 
 type retired[T any] struct {

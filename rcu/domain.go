@@ -86,6 +86,7 @@ func New(opts ...Option) *Domain {
 	}
 	d.slowReaders = d.fenced || d.hooks != nil
 	d.worker.intake = newIntake()
+	d.worker.setStride()
 	d.worker.run = d.work
 	d.newGuards()
 	return d

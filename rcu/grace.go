@@ -223,6 +223,9 @@ func (d *Domain) drive(ctx context.Context, r *role, target uint64, expedited bo
 		if b.turning() {
 			d.hurry()
 		}
+		if b.sleeps() && d.flooded() {
+			b.expedite()
+		}
 		if err := b.pause(ctx); err != nil {
 			return err
 		}
@@ -304,6 +307,7 @@ func (d *Domain) synchronize(ctx context.Context, what string, expedited bool) e
 	if err := d.mayWait(ctx, what); err != nil {
 		return err
 	}
+	d.flush()
 	if err := d.wait(ctx, d.arrive(), expedited); err != nil {
 		return fmt.Errorf("rcu: %s: %w", what, err)
 	}

@@ -13,5 +13,9 @@ const (
 	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds
 	mutantOnePass        = "onepass"        // Barrier does not mind that a pass began while it looked
 	mutantLostClose      = "lostclose"      // Barrier waits for a pass after Close
+	mutantNoLimit        = "nolimit"        // any number of callbacks may be pending
+	mutantLostBatch      = "lostbatch"      // a callback that ends its goroutine takes its batch along
+	mutantStarve         = "starve"         // grace periods wait while callbacks run
+	mutantNoFlush        = "noflush"        // nobody sends off what a lazy Domain keeps
 	mutantNoEdge         = "noedge"         // sections end by plain stores, or untold, in race builds
 )

@@ -30,6 +30,7 @@ func (d *Domain) StartPoll() Cookie {
 	if !d.rouse() {
 		panic("rcu: StartPoll of a closed Domain")
 	}
+	d.flush()
 	return c
 }
 
@@ -46,6 +47,7 @@ func (d *Domain) Wait(ctx context.Context, c Cookie) error {
 	if c.n > d.newest()+1 {
 		panic("rcu: Wait for a Cookie of another Domain")
 	}
+	d.flush()
 	if err := d.wait(ctx, c.n, false); err != nil {
 		return fmt.Errorf("rcu: Wait: %w", err)
 	}

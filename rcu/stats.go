@@ -16,8 +16,7 @@ type Stats struct {
 	CallbacksRun     uint64 // begun to run
 	CallbacksPending uint64 // queued and not run
 
-	// OldestPending is how long the callbacks that wait for the current grace period
-	// have been waiting, since the worker took them in.
+	// OldestPending is about how long the oldest pending callback has been so.
 	OldestPending time.Duration
 
 	Readers int // not closed
@@ -39,15 +38,20 @@ func (d *Domain) Stats() Stats {
 		Readers:      int(d.readers.open.Load()),
 		ReaderMode:   "membarrier",
 	}
-	for i := range w.intake {
-		s.CallbacksQueued += w.intake[i].queued.Load()
-	}
+	s.CallbacksQueued = w.everQueued()
 	s.CallbacksPending = s.CallbacksQueued - s.CallbacksRun
 	if s.GracePeriods > 0 {
 		s.LatencyMean = gp.total.Load() / time.Duration(s.GracePeriods)
 	}
-	if t := w.taken.Load(); t != 0 {
-		s.OldestPending = time.Duration(time.Now().UnixNano() - t)
+	// Younger ones last, since callbacks move on to the older meanwhile.
+	oldest := d.oldestQueued()
+	for _, t := range [2]int64{w.oldestWaiting.Load(), w.oldestRunning.Load()} {
+		if t != 0 && (oldest == 0 || t < oldest) {
+			oldest = t
+		}
+	}
+	if oldest != 0 {
+		s.OldestPending = max(0, time.Duration(now()-oldest))
 	}
 	switch {
 	case raceEnabled:

@@ -26,29 +26,49 @@ const (
 
 type worker struct {
 	state  atomic.Uint32
-	run    func()  // Domain.work; a go statement with a method would allocate
-	intake []shard // a power of two of them
+	over   atomic.Bool   // more are pending than limit, as far as Calls know
+	stride uint64        // one of so many Calls looks at how many are pending; 0 for none
+	limit  int64         // see WithMaxPending
+	lazy   time.Duration // see WithLazy
+	run    func()        // Domain.work; a go statement with a method would allocate
+	intake []shard       // a power of two of them
 
 	_ [lineSize]byte // above is what every Call reads, below what the worker writes
 
 	want atomic.Uint64 // the newest grace period that StartPoll asked for
 
 	// A pass takes in everything queued and runs it. A callback that was queued before a pass
-	// begins is run when that pass has finished, or was earlier.
+	// begins is run when that pass has finished, or was earlier. They finish in the order in which
+	// they began, and at most two are under way: while the callbacks of one run, the next may wait
+	// for its grace period.
 	begun, finished atomic.Uint64
 
 	caller atomic.Uint64 // the id of the worker's goroutine while it runs callbacks
-	taken  atomic.Int64  // when the pass took its callbacks in, unix nanoseconds; 0 when there are none
+
+	// When the oldest callback was queued, roughly, of those that a pass waits with and of those that it
+	// runs; as now gives it, 0 when there are none.
+	oldestWaiting, oldestRunning atomic.Int64
 
 	ran uint64 // callbacks ever begun; written by the worker only, loaded atomically; 64-bit aligned by those above
 
-	// The pass, of the worker alone. A worker that ends in the middle leaves it to the next.
-	batch *Head     // not yet run
-	size  int       // of the whole batch
-	ready bool      // the batch's grace period has ended
-	last  time.Time // when that was
+	hasty   atomic.Bool  // somebody does not want to wait until a lazy Domain's batch is full
+	closing atomic.Int32 // callers of Close
+	flushed broadcast    // what a lazy worker waits for may have changed
+
+	// The passes, of the worker alone. A worker that ends in the middle leaves them to the next.
+	running, waiting pass
+	last             time.Time // when the callbacks of the last pass began to run
+	lastSize         int       // how many they were
 
 	buf [idBytes]byte // of the worker
+}
+
+// A pass is callbacks on their way.
+type pass struct {
+	number uint64 // in begun; 0 if there is no pass
+	batch  *Head  // not yet run
+	size   int    // of the whole batch
+	target uint64 // the grace period that they wait for
 }
 
 // rouse makes sure that there is a worker that will see what the caller queued, and reports
@@ -81,22 +101,37 @@ func (d *Domain) work() {
 	defer func() {
 		if !ended { // A callback called Goexit, or panics: another worker goes on with the rest.
 			w.caller.Store(0)
+			if mutant == mutantLostBatch {
+				w.running.batch = nil
+			}
 			go w.run()
 		}
 	}()
 	id := goroutineID(w.buf[:])
 	for {
-		if !w.ready {
-			d.take()
+		if w.running.number == 0 {
+			if w.waiting.number == 0 {
+				d.gather()
+				d.beginPass()
+			}
+			d.wait(context.Background(), w.waiting.target, w.waiting.size > manyCallbacks)
+			w.running, w.waiting = w.waiting, pass{}
+			w.oldestRunning.Store(w.oldestWaiting.Load())
+			w.oldestWaiting.Store(0)
+			if w.lastSize = w.running.size; w.lastSize > 0 {
+				w.last = time.Now()
+			}
 		}
 		w.caller.Store(id)
 		d.runBatch()
 		w.caller.Store(0)
-		w.ready = false
-		w.finished.Store(w.begun.Load()) // Pairs with the loads in Barrier.
+		w.oldestRunning.Store(0)
+		w.finished.Store(w.running.number) // Pairs with the loads in Barrier.
+		empty := w.running.size == 0 && w.waiting.number == 0
+		w.running = pass{}
 		d.moved.wake()
 		// After a pass that ran something there is always another: Barrier relies on it.
-		if w.size == 0 && d.drain() {
+		if empty && d.drain() {
 			ended = true
 			return
 		}
@@ -104,70 +139,112 @@ func (d *Domain) work() {
 }
 
 const (
-	manyCallbacks = 10000 // a batch of more is worth an expedited grace period
+	manyCallbacks = 10000 // are worth an expedited grace period
 
 	// The worker lets callbacks gather for restTime after a grace period, so that a steady
 	// trickle of them does not become a stream of interrupts to all CPUs; but not if they are
 	// many, or somebody waits.
 	restTime     = 200 * time.Microsecond
 	fewCallbacks = 1000
+
+	// While the worker runs callbacks, it looks after grace periods that others need.
+	lookEvery = 16                     // callbacks, or each that is slow
+	lookTime  = 100 * time.Microsecond // at least
 )
 
-// take begins a pass and waits until its callbacks may run.
-func (d *Domain) take() {
+// gather lets callbacks gather before a pass takes them in.
+func (d *Domain) gather() {
 	w := &d.worker
-	if w.size < fewCallbacks && d.anyQueued() && !d.moved.waiting() {
+	switch {
+	case w.lazy > 0:
+		d.linger()
+	case w.lastSize < fewCallbacks && d.anyQueued() && !d.moved.waiting():
 		if t := time.Since(w.last); t >= 0 && t < restTime {
 			time.Sleep(restTime - t)
 		}
 	}
-	w.begun.Add(1) // Pairs with the load in Barrier.
-	d.splice()
-	target := w.want.Load()
-	if w.batch != nil {
-		target = d.arrive()
-	}
-	d.wait(context.Background(), target, w.size > manyCallbacks)
-	if w.size > 0 {
-		w.last = time.Now()
-	}
-	w.ready = true
 }
 
-// splice takes in everything queued.
-func (d *Domain) splice() {
+// beginPass begins a pass, which takes in everything queued, and notes what it has to wait for.
+func (d *Domain) beginPass() {
 	w := &d.worker
-	w.size = 0
-	for i := range d.worker.intake {
-		if d.worker.intake[i].top.Load() == nil {
+	p := &w.waiting
+	w.hasty.Store(false)       // Before what was queued is taken. Pairs with flush.
+	p.number = w.begun.Add(1)  // Pairs with the load in Barrier.
+	oldest := d.oldestQueued() // Before, too: later there may be younger ones.
+	for i := range w.intake {
+		s := &w.intake[i]
+		if s.top.Load() == nil {
 			continue
 		}
-		h := d.worker.intake[i].top.Swap(nil) // Pairs with the CompareAndSwap in enqueue.
+		h := s.top.Swap(nil) // Pairs with the CompareAndSwap in enqueue.
 		// The stack has the youngest on top, the batch the oldest.
 		for h != nil {
 			next := h.next
-			h.next, w.batch, h = w.batch, h, next
-			w.size++
+			h.next, p.batch, h = p.batch, h, next
+			p.size++
 		}
 	}
-	if w.size > 0 {
-		w.taken.Store(time.Now().UnixNano())
+	p.target = w.want.Load()
+	if p.size > 0 {
+		w.oldestWaiting.Store(oldest)
+		p.target = d.arrive()
 	}
 }
 
-// runBatch calls the callbacks of the batch.
+// oldestQueued returns when the oldest callback was queued that no pass has taken in, as now gives it, 0 if
+// there is none.
+func (d *Domain) oldestQueued() (t int64) {
+	for i := range d.worker.intake {
+		if s := &d.worker.intake[i]; s.top.Load() != nil {
+			if since := s.since.Load(); t == 0 || since < t {
+				t = since
+			}
+		}
+	}
+	return t
+}
+
+var epoch = time.Now()
+
+// now is the time in nanoseconds on a clock that does not jump. It is never 0.
+func now() int64 { return int64(time.Since(epoch)) | 1 }
+
+// runBatch calls the callbacks of the pass whose grace period has ended. They do not hold up other
+// grace periods.
 func (d *Domain) runBatch() {
 	w := &d.worker
-	for w.batch != nil {
-		h := w.batch
+	looked, slow := w.last, false
+	for n := 1; w.running.batch != nil; n++ {
+		h := w.running.batch
 		fn := h.fn
-		w.batch = h.next
+		w.running.batch = h.next
 		h.next, h.fn = nil, nil
 		storeRelease(&w.ran, w.ran+1)
 		storeRelease32(&h.queued, 0) // Pairs with the Swap in enqueue: h may be queued again.
 		fn(h)
+		if (n == 1 || slow || n%lookEvery == 0) && w.running.batch != nil && mutant != mutantStarve {
+			t := time.Now()
+			if slow = t.Sub(looked) >= lookTime; slow {
+				looked = t
+				d.lookAfter()
+			}
+		}
 	}
-	w.taken.Store(0)
+}
+
+// lookAfter works for those who depend on the worker's grace periods, without waiting.
+func (d *Domain) lookAfter() {
+	w := &d.worker
+	if w.waiting.number == 0 && d.anyQueued() && d.lingers() <= 0 {
+		d.beginPass()
+	}
+	target := max(w.want.Load(), w.waiting.target)
+	if r := &d.role[0]; d.done.Load() < target && r.tryAcquire() {
+		d.advance(target)
+		r.release()
+		d.moved.wake() // Whoever still waits takes the role.
+	}
 }
 
 // drain reports whether the worker has nothing left to do and may end.
@@ -226,6 +303,7 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		}
 		target = begun
 	}
+	d.flush()
 	for w.finished.Load() < target {
 		moved := d.moved.wait()
 		// Pairs with Close. There is no pass after it, and all that had been queued has run: what
@@ -258,6 +336,9 @@ func (d *Domain) Close(ctx context.Context) error {
 		return err
 	}
 	w := &d.worker
+	w.closing.Add(1)
+	defer w.closing.Add(-1)
+	w.flushed.wake()
 	for !w.state.CompareAndSwap(workerIdle, workerClosed) {
 		moved := d.moved.wait()
 		switch w.state.Load() {

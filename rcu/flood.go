@@ -1,0 +1,98 @@
+package rcu
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// WithMaxPending bounds the callbacks of a Domain that are pending: queued and not run. There is no
+// limit without it, or if n is not positive.
+//
+// Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the
+// grace period and then slow their callers, for a millisecond at first and for a tenth of a second at most
+// with each call; they return early when callbacks have run. They never wait for a grace period, so they
+// may be used in sections, and they do not slow callbacks. Where each of n callers leaves what it
+// replaces to one Call after the other, a section that does not end makes them slow, not the program big.
+//
+// The count is looked at with every 64th call on a CPU, more often if n is below 1024: that many calls per
+// CPU, and the slowed ones, may come on top.
+func WithMaxPending(n int) Option {
+	return func(d *Domain) { d.worker.limit = int64(max(n, 0)) }
+}
+
+const (
+	maxStride = 64
+
+	slowFrom = time.Millisecond // past the limit by one
+	slowStep = slowFrom / 8     // more, for each more
+	slowTo   = 100 * time.Millisecond
+)
+
+// setStride decides how often Calls look at how many are pending.
+func (w *worker) setStride() {
+	switch {
+	case w.limit > 0:
+		n := uint64(min(max(w.limit/16, 1), maxStride))
+		w.stride = 1 << (bits.Len64(n) - 1)
+	case w.lazy > 0:
+		w.stride = maxStride
+	}
+}
+
+// pending returns how many callbacks are queued and not run, or a few more.
+func (d *Domain) pending() int64 {
+	w := &d.worker
+	ran := atomic.LoadUint64(&w.ran) // before queued, or the difference could be negative
+	return int64(w.everQueued() - ran)
+}
+
+// everQueued returns how many callbacks were ever queued.
+func (w *worker) everQueued() (n uint64) {
+	for i := range w.intake {
+		n += w.intake[i].queued.Load()
+	}
+	return n
+}
+
+// flooded reports whether so many callbacks are pending that grace periods should hurry.
+func (d *Domain) flooded() bool {
+	n := int64(manyCallbacks)
+	if w := &d.worker; w.limit > 0 {
+		n = min(n, w.limit)
+	}
+	return d.pending() > n
+}
+
+// bound keeps the pending callbacks within their limit, after the caller has queued one.
+func (d *Domain) bound(try bool) {
+	w := &d.worker
+	n := d.pending()
+	if n >= fewCallbacks || w.limit > 0 && n >= w.limit {
+		d.flush()
+	}
+	if w.limit == 0 || n <= w.limit || mutant == mutantNoLimit {
+		if w.over.Load() {
+			w.over.Store(false)
+		}
+		return
+	}
+	w.over.Store(true) // Now each Call looks.
+	// A callback is not slowed: it is the way out.
+	if try || w.isCaller() {
+		return
+	}
+	timer := time.NewTimer(min(slowFrom+time.Duration(n-w.limit)*slowStep, slowTo))
+	defer timer.Stop()
+	for {
+		moved := d.moved.wait()
+		if d.pending() <= w.limit {
+			return
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return
+		}
+	}
+}
