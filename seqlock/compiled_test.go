@@ -18,6 +18,7 @@ func TestCompiled(t *testing.T) {
 		t.Skipf("nothing is promised for %s, where atomic operations may be calls", runtime.GOARCH)
 	}
 	buildtest.Inlined(t, ".", "(*Value).Load", "(*Value).LoadTo", "(*Value).Store", "(*Value).Version",
+		"(*Latch).Load", "(*Latch).LoadTo",
 		"(*Count).Begin", "(*Count).TryBegin", "(*Count).Retry", "(*Lock).TryBegin", "(*Lock).Retry")
 }
 
@@ -91,14 +92,14 @@ func inOrder(t *testing.T, name string, ins []string, sizes []int, groups ...[]i
 }
 
 func TestCompiled_AMD64(t *testing.T) {
-	all := instructions(t, "amd64", "load", "store", "publish", "loadProbe")
+	all := instructions(t, "amd64", "load", "store", "publish", "loadLatch", "writeLatch", "loadProbe")
 	// The routines push nothing. An objdump that does not know how long a
 	// VZEROUPPER is finds a push behind it, and nonsense from there on.
 	if len(where(all["load"], "PUSHQ")) > 0 {
 		t.Skipf("the objdump of %s loses its place behind VZEROUPPER", runtime.Version())
 	}
 	fences := []string{"LOCK", "XCHG", "MFENCE", "LFENCE", "SFENCE", "MOVNT", "REP"}
-	for _, name := range []string{"load", "publish", "loadProbe"} {
+	for _, name := range []string{"load", "publish", "loadLatch", "writeLatch", "loadProbe"} {
 		if at := where(all[name], fences...); len(at) > 0 {
 			t.Errorf("%s has a locked instruction, a fence, or a store that TSO does not order: %s", name, all[name][at[0]])
 		}
@@ -124,12 +125,23 @@ func TestCompiled_AMD64(t *testing.T) {
 		t.Fatalf("publish stores seq %d times, want 2", len(seq))
 	}
 	inOrder(t, "publish", ins, []int{1, copies, 1}, seq[:1], where(ins, "(DI)"), seq[1:])
+
+	// A Latch's seq is at 8(BX).
+	ins = all["loadLatch"]
+	inOrder(t, "loadLatch", ins, []int{1, copies, 1},
+		where(ins, "MOVQ 0x8(BX), DX"), where(ins, "(SI)"), where(ins, "MOVQ 0x8(BX), AX"))
+	ins = all["writeLatch"]
+	seq = where(ins, "MOVQ DX, 0x8(BX)")
+	if len(seq) != 2 {
+		t.Fatalf("writeLatch stores seq %d times, want 2", len(seq))
+	}
+	inOrder(t, "writeLatch", ins, []int{1, copies, 1}, seq[:1], where(ins, "(DI)"), seq[1:])
 }
 
 // TestCompiled_ARM64 looks for the order that words_arm64.s describes. No test
 // run on another processor can: emulators keep loads and stores in order.
 func TestCompiled_ARM64(t *testing.T) {
-	all := instructions(t, "arm64", "load", "store", "publish")
+	all := instructions(t, "arm64", "load", "store", "publish", "loadLatch", "writeLatch", "tryLoadLatch", "writeLatchGeneric")
 	// seq is at (R4). T is copied from (R1) to (R2), or ends at R6 and R7, by 12
 	// instructions each way.
 	const copies = 12
@@ -146,4 +158,20 @@ func TestCompiled_ARM64(t *testing.T) {
 	ins = all["publish"]
 	inOrder(t, "publish", ins, []int{1, 1, copies, 1},
 		where(ins, "MOVD R8, (R4)"), where(ins, "DMB $10"), where(ins, to...), where(ins, "STLR R5, (R4)"))
+
+	ins = all["loadLatch"]
+	inOrder(t, "loadLatch", ins, []int{1, copies, 1, 1, 1},
+		where(ins, "LDAR (R4)"), where(ins, from...), where(ins, "DMB $9"), where(ins, "MOVD (R4)"), where(ins, "CMP $6, R8"))
+	ins = all["writeLatch"]
+	inOrder(t, "writeLatch", ins, []int{1, 1, copies, 1},
+		where(ins, "MOVD R8, (R4)"), where(ins, "DMB $10"), where(ins, to...), where(ins, "STLR R5, (R4)"))
+
+	// The portable ones have an LDAR or STLR for seq, two for T's words (in the
+	// loop, and the last), and one for seq.
+	if n := len(where(all["tryLoadLatch"], "LDAR")); n != 4 {
+		t.Errorf("tryLoadLatch has %d acquiring loads, want 4 in\n%s", n, strings.Join(all["tryLoadLatch"], "\n"))
+	}
+	if n := len(where(all["writeLatchGeneric"], "STLR")); n != 4 {
+		t.Errorf("writeLatchGeneric has %d releasing stores, want 4 in\n%s", n, strings.Join(all["writeLatchGeneric"], "\n"))
+	}
 }

@@ -4,6 +4,8 @@
 //
 //   - [Value] holds a record of any type without pointers, and is all that most
 //     programs need: Load, Store, Update, Version.
+//   - [Latch] holds one too, in two copies, so that its readers wait for no writer,
+//     whatever happens to that one.
 //   - [Lock] is a counter and a mutex for its writers, for data that lives
 //     elsewhere.
 //   - [Count] is the counter alone, for writers that have a lock already.
@@ -26,7 +28,8 @@
 // # Progress
 //
 // [Value.TryLoad], [Value.Version], [Count.TryBegin], [Count.Retry] and the same
-// methods of Lock are wait-free. [Value.Load] waits only while some writer
+// methods of Lock are wait-free. [Latch.Load] is lock-free: it is made again only
+// when writers have got on. [Value.Load] waits only while some writer
 // copies its T; it makes a bounded number of attempts that writers may
 // overtake, and then keeps them out. [Count.Begin] and [Lock.Begin] wait for a
 // writer that is inside; readers that use Retry may be overtaken for ever,
@@ -35,13 +38,13 @@
 //
 // # Memory ordering
 //
-// In the words of the Go memory model: a write, meaning a [Value.Store], a
-// [Value.Update] that returns, a WriteBegin and its WriteEnd, or a Lock and its
+// In the words of the Go memory model: a write, meaning a Store or an Update that
+// returns, of a Value or Latch, a WriteBegin and its WriteEnd, or a Lock and its
 // Unlock, synchronizes before each read that sees its sequence or a later one,
 // and before each later write. Reads synchronize before nothing, and there is
-// no order of all operations on different Values such as sync/atomic has.
+// no order of all operations on different Values or Latches such as sync/atomic has.
 //
-// A Value's words are read and written atomically, by sync/atomic or by
+// The words of both are read and written atomically, by sync/atomic or by
 // assembly with the fences that this needs, so programs that use it have no
 // data race, and the race detector agrees. The data of a Lock or Count is the
 // user's: readers load it while a writer may be storing it, so both must use
@@ -55,11 +58,12 @@
 // T grows, which [Value.LoadTo] saves. A Store is one locked instruction and a
 // copy. Nothing allocates but the first Update of a Value, which makes a T.
 // A Value takes some 170 bytes more than T, for the distance to its neighbours
-// in memory. Measurements are in docs/seqlock.md.
+// in memory. A Latch loads as fast, takes 220 bytes more than two T, and stores in
+// two locked instructions and a copy. Measurements are in docs/seqlock.md.
 //
 // # Limits
 //
-// A goroutine that Stores to a Value inside of its own Update, or reads a Lock
+// A goroutine that Stores to a Value or Latch inside of its own Update, or reads a Lock
 // or Count inside of its own write, waits for ever. The padding inside of a T is
 // not kept: compare two with ==, not by their bytes.
 package seqlock

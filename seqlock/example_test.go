@@ -101,6 +101,28 @@ func ExampleValue_pointers() {
 	// seqlock: a Value cannot hold a seqlock_test.entry, as T.Names[0] is or holds a pointer: string
 }
 
+func ExampleLatch() {
+	// How to turn ticks into nanoseconds, for whoever must not wait for the one
+	// that adjusts it: a profiler, a logger of crashes.
+	type scale struct{ Ticks, Nanos, PerTick int64 }
+	var clock seqlock.Latch[scale]
+	clock.Store(scale{Ticks: 1000, Nanos: 0, PerTick: 3})
+
+	now := func(ticks int64) int64 {
+		c := clock.Load()
+		return c.Nanos + (ticks-c.Ticks)*c.PerTick
+	}
+	clock.Update(func(c *scale) {
+		// Here the one that adjusts it may be stopped for as long as it takes.
+		fmt.Println(now(1010))
+		c.Ticks, c.Nanos, c.PerTick = 1010, 30, 4
+	})
+	fmt.Println(now(1020))
+	// Output:
+	// 30
+	// 70
+}
+
 func ExampleCount() {
 	var (
 		c    seqlock.Count

@@ -79,9 +79,9 @@ func TestFault_S2(t *testing.T) {
 
 // S3: a write that is given up must leave the version, and readers in flight.
 func TestFault_S3(t *testing.T) {
-	type words [128]uint64 // so many that reads meet steps of writes
+	type words = words128 // so many that reads meet steps of writes
 	var v Value[words]
-	one := words(splat(1))
+	one := splat(1)
 	v.Store(one)
 	before := v.Version()
 	var stop atomic.Bool
@@ -266,11 +266,18 @@ func TestFault_S7(t *testing.T) {
 	}{a: [2]inner{{1, [3]uint16{2, 3, 4}, 5}, {6, [3]uint16{7, 8, 9}, 10}}, b: 1<<32 - 1, d: -1})
 }
 
-// size checks that x goes through a Value, and only through that one of three.
+// size checks that x goes through a Value and a Latch, and only through that one
+// of three.
 func size[T any](t *testing.T, x T) {
 	t.Helper()
+	v, l := new([3]Value[T]), new([3]Latch[T])
+	sizeOf(t, x, []cell[T]{&v[0], &v[1], &v[2]})
+	sizeOf(t, x, []cell[T]{&l[0], &l[1], &l[2]})
+}
+
+func sizeOf[T any](t *testing.T, x T, v []cell[T]) {
+	t.Helper()
 	var zero T
-	v := new([3]Value[T])
 	for range 2 {
 		v[1].Store(x)
 		if got := v[1].Load(); !reflect.DeepEqual(got, x) {
@@ -282,8 +289,10 @@ func size[T any](t *testing.T, x T) {
 			}
 			*p = zero
 		})
-		if got, ok := v[1].TryLoad(); !ok || !reflect.DeepEqual(got, zero) {
-			t.Errorf("%T: TryLoad gives %v, %v, want %v", x, got, ok, zero)
+		if v, isValue := v[1].(*Value[T]); isValue {
+			if got, ok := v.TryLoad(); !ok || !reflect.DeepEqual(got, zero) {
+				t.Errorf("%T: TryLoad gives %v, %v, want %v", x, got, ok, zero)
+			}
 		}
 		frame := struct {
 			before uint64
@@ -330,28 +339,35 @@ func TestFault_S8(t *testing.T) {
 func refuse[T any](t *testing.T, typ, path string) {
 	t.Helper()
 	var v Value[T]
+	var l Latch[T]
 	var x T
 	for range 2 {
 		for name, use := range map[string]func(){
-			"Load":    func() { v.Load() },
-			"LoadTo":  func() { v.LoadTo(&x) },
-			"TryLoad": func() { v.TryLoad() },
-			"Version": func() { v.Version() },
-			"Store":   func() { v.Store(x) },
-			"Update":  func() { v.Update(func(*T) {}) },
+			"Value.Load":    func() { v.Load() },
+			"Value.LoadTo":  func() { v.LoadTo(&x) },
+			"Value.TryLoad": func() { v.TryLoad() },
+			"Value.Version": func() { v.Version() },
+			"Value.Store":   func() { v.Store(x) },
+			"Value.Update":  func() { v.Update(func(*T) {}) },
+			"Latch.Load":    func() { l.Load() },
+			"Latch.LoadTo":  func() { l.LoadTo(&x) },
+			"Latch.Version": func() { l.Version() },
+			"Latch.Store":   func() { l.Store(x) },
+			"Latch.Update":  func() { l.Update(func(*T) {}) },
 		} {
 			func() {
 				defer func() {
 					msg := fmt.Sprint(recover())
-					if !strings.HasPrefix(msg, "seqlock: a Value cannot hold a "+typ) || !strings.Contains(msg, " "+path) {
-						t.Errorf("%s of a Value of %T: %q, want a panic that names %s and %q", name, x, msg, typ, path)
+					holder, _, _ := strings.Cut(name, ".")
+					if !strings.HasPrefix(msg, "seqlock: a "+holder+" cannot hold a "+typ) || !strings.Contains(msg, " "+path) {
+						t.Errorf("%s of a %T: %q, want a panic that names %s and %q", name, x, msg, typ, path)
 					}
 				}()
 				use()
 			}()
 		}
 	}
-	if !v.mu.TryLock() || v.seq.Load() != 0 {
+	if !v.mu.TryLock() || v.seq.Load() != 0 || !l.mu.TryLock() || l.seq.Load() != 0 {
 		t.Errorf("%T: a refused use left something behind", x)
 	}
 }

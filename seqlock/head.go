@@ -59,7 +59,7 @@ const (
 // ptr is a *T, of which only the type is looked at.
 func (h *head) use(ptr any) {
 	if h.seq.Load() == 0 {
-		mustHoldNoPointers(reflect.TypeOf(ptr).Elem())
+		mustHoldNoPointers("Value", reflect.TypeOf(ptr).Elem())
 		h.seq.CompareAndSwap(0, open)
 	}
 }

@@ -22,30 +22,77 @@ func storeInOpen(h *head, src any, n uintptr) {
 	h.seq.Add(oneWrite)
 }
 
-// torn returns how many of the loads, until deadline or the first torn one,
-// gave words of two stores.
-func torn(load, store func(h *head, p any, n uintptr), limit time.Duration) (n int) {
-	type words [128]uint64
-	var (
-		r    raw
-		stop atomic.Bool
-		wg   sync.WaitGroup
-	)
+// loadLatchNoRecheck is loadLatch without its last step.
+func loadLatchNoRecheck(h *latch, dst any, n, stride uintptr) {
+	copyOut(pointer(dst), h.half(h.seq.Load(), stride), n)
+}
+
+// loadLatchLate is loadLatch whose last step looks for the end of the write that
+// gets in the way, and not for its start.
+func loadLatchLate(h *latch, dst any, n, stride uintptr) {
+	for {
+		s := h.seq.Load()
+		copyOut(pointer(dst), h.half(s, stride), n)
+		if h.seq.Load()-(s&^writing) < 2*oneWrite {
+			return
+		}
+	}
+}
+
+// writeLatchSame is writeLatch with one copy, the one that readers are sent to.
+func writeLatchSame(h *latch, src any, n, stride uintptr) {
+	s := h.seq.Load()
+	h.seq.Store(s + writing)
+	copyIn(h.half(s, stride), pointer(src), n)
+	h.seq.Store(s + 2*oneWrite)
+}
+
+// writeLatchLate is writeLatch without its first step.
+func writeLatchLate(h *latch, src any, n, stride uintptr) {
+	s := h.seq.Load()
+	copyIn(h.half(s+oneWrite, stride), pointer(src), n)
+	h.seq.Store(s + oneWrite)
+}
+
+// tornLatch is torn for a Latch.
+func tornLatch(load, write func(h *latch, p any, n, stride uintptr), limit time.Duration) int {
+	var r rawLatch
+	r.use(&r.halves)
+	return tornBeside(
+		func(x *words128) { load(&r.latch, x, maxSize, rawStride) },
+		func(x *words128) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			write(&r.latch, x, maxSize, rawStride)
+		}, limit)
+}
+
+// torn has one goroutine load what another one stores.
+func torn(load, store func(h *head, p any, n uintptr), limit time.Duration) int {
+	var r raw
 	r.use(&r.buf)
+	return tornBeside(
+		func(x *words128) { load(&r.head, x, maxSize) },
+		func(x *words128) { store(&r.head, x, maxSize) }, limit)
+}
+
+type words128 [maxSize / 8]uint64
+
+// tornBeside returns how many of the loads, until limit or the first torn one,
+// gave words of two stores.
+func tornBeside(load, store func(x *words128), limit time.Duration) (n int) {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := uint64(0); !stop.Load(); i++ {
-			var x words
-			for j := range x {
-				x[j] = i
-			}
-			store(&r.head, &x, maxSize)
+			x := splat(i)
+			store(&x)
 		}
 	})
 	for start := time.Now(); n == 0 && time.Since(start) < limit; {
 		for range 100 {
-			var x words
-			load(&r.head, &x, maxSize)
-			if x != splat(x[0]) {
+			var x words128
+			if load(&x); x != splat(x[0]) {
 				n++
 			}
 		}
@@ -55,7 +102,7 @@ func torn(load, store func(h *head, p any, n uintptr), limit time.Duration) (n i
 	return n
 }
 
-func splat(w uint64) (x [128]uint64) {
+func splat(w uint64) (x words128) {
 	for j := range x {
 		x[j] = w
 	}
@@ -78,6 +125,22 @@ func TestMutants(t *testing.T) {
 	}
 	if torn(loadGeneric, storeInOpen, limit) == 0 {
 		t.Error("store without its first step led to no torn read of loadGeneric")
+	}
+	for name, m := range map[string]latchRoutines{
+		"loadLatch without its last step":              {"", loadLatchNoRecheck, writeLatch},
+		"loadLatch with a last step that is late":      {"", loadLatchLate, writeLatchGeneric},
+		"writeLatch that writes where readers read":    {"", loadLatch, writeLatchSame},
+		"writeLatch without its first step":            {"", loadLatch, writeLatchLate},
+		"writeLatch without its first step, portable,": {"", loadLatchGeneric, writeLatchLate},
+	} {
+		if tornLatch(m.load, m.write, limit) == 0 {
+			t.Errorf("%s led to no torn read", name)
+		}
+	}
+	for _, im := range latches {
+		if tornLatch(im.load, im.write, 100*time.Millisecond) != 0 {
+			t.Errorf("%s: torn read of a Latch", im.name)
+		}
 	}
 	for _, im := range implementations {
 		if torn(im.load, im.store, 100*time.Millisecond) != 0 {

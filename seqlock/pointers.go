@@ -9,13 +9,14 @@ import (
 // clean holds the types that were found to hold no pointers, as keys.
 var clean sync.Map
 
-// mustHoldNoPointers panics if a T holds pointers. It walks each type once.
-func mustHoldNoPointers(t reflect.Type) {
+// mustHoldNoPointers panics if t, which is to be the T of a holder, holds
+// pointers. It walks each type once.
+func mustHoldNoPointers(holder string, t reflect.Type) {
 	if _, ok := clean.Load(t); ok {
 		return
 	}
 	if path, kind, ok := findPointer(t); ok {
-		panic(fmt.Sprintf("seqlock: a Value cannot hold a %v, as T%s is or holds a pointer: %v", t, path, kind))
+		panic(fmt.Sprintf("seqlock: a %s cannot hold a %v, as T%s is or holds a pointer: %v", holder, t, path, kind))
 	}
 	clean.Store(t, nil)
 }

@@ -112,17 +112,37 @@ func TestValue_Update_LeavesByPanicOrGoexit(t *testing.T) {
 // TestValue_Version has one byte value for each version, so every read tells
 // which write it saw, and the versions around it which ones it may have seen.
 func TestValue_Version(t *testing.T) {
-	hammer(t, func(x *[1]byte) []byte { return x[:] })
-	hammer(t, func(x *[3]byte) []byte { return x[:] })
-	hammer(t, func(x *[16]byte) []byte { return x[:] })
-	hammer(t, func(x *[24]byte) []byte { return x[:] })
-	hammer(t, func(x *[64]byte) []byte { return x[:] })
-	hammer(t, func(x *[100]byte) []byte { return x[:] })
-	hammer(t, func(x *[256]byte) []byte { return x[:] })
-	hammer(t, func(x *[1024]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[1]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[3]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[16]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[24]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[64]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[100]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[256]byte) []byte { return x[:] })
+	hammer(t, newValue, func(x *[1024]byte) []byte { return x[:] })
 }
 
-func hammer[T any](t *testing.T, bytes func(x *T) []byte) {
+// TestLatch_Version is the same for a Latch.
+func TestLatch_Version(t *testing.T) {
+	hammer(t, newLatch, func(x *[1]byte) []byte { return x[:] })
+	hammer(t, newLatch, func(x *[24]byte) []byte { return x[:] })
+	hammer(t, newLatch, func(x *[64]byte) []byte { return x[:] })
+	hammer(t, newLatch, func(x *[1024]byte) []byte { return x[:] })
+}
+
+// A cell is a Value or a Latch.
+type cell[T any] interface {
+	Load() T
+	LoadTo(*T)
+	Version() uint64
+	Store(T)
+	Update(func(*T))
+}
+
+func newValue[T any]() cell[T] { return new(Value[T]) }
+func newLatch[T any]() cell[T] { return new(Latch[T]) }
+
+func hammer[T any](t *testing.T, newCell func() cell[T], bytes func(x *T) []byte) {
 	reads := 5000
 	if testing.Short() {
 		reads = 200
@@ -133,7 +153,7 @@ func hammer[T any](t *testing.T, bytes func(x *T) []byte) {
 			func() {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 				var (
-					v       Value[T]
+					v       = newCell()
 					stop    atomic.Bool
 					writers sync.WaitGroup
 					wg      sync.WaitGroup
@@ -164,6 +184,10 @@ func hammer[T any](t *testing.T, bytes func(x *T) []byte) {
 							case 1:
 								v.LoadTo(&x)
 							case 2:
+								v, isValue := v.(*Value[T])
+								if !isValue {
+									continue
+								}
 								var ok bool
 								if x, ok = v.TryLoad(); !ok {
 									continue
@@ -356,52 +380,51 @@ func TestValue_Layout(t *testing.T) {
 // it is seldom the reader itself that is taken off its processor in the middle.
 func TestLoad_Worst(t *testing.T) {
 	for _, c := range []struct{ procs, writers, loads int }{
-		{1, 1, 40}, {1, 3, 20}, {2, 1, 1000}, {2, 3, 300}, // on one, the reader's turn comes after 10 ms for each writer
+		{1, 1, 20}, {1, 3, 10}, {2, 1, 500}, {2, 3, 200}, // on one, the reader's turn comes after 10 ms for each writer
 	} {
-		t.Run(fmt.Sprintf("procs=%d/writers=%d", c.procs, c.writers), func(t *testing.T) {
-			if testing.Short() {
-				c.loads /= 10
-			}
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
-			var (
-				v    Value[[8]uint64]
-				stop atomic.Bool
-				wg   sync.WaitGroup
-			)
-			for range c.writers {
-				wg.Go(func() {
-					for x := uint64(0); !stop.Load(); x++ {
-						v.Store([8]uint64{x, x, x, x, x, x, x, x})
-					}
-				})
-			}
-			// Where the writer is on another thread, the kernel may stop it in the
-			// middle of a write to run other programs, and a Load that meets it
-			// then has to wait for it. On a busy machine that is most of them.
-			limit := time.Millisecond
-			if c.procs > 1 {
-				limit = 100 * time.Millisecond
-			}
-			var worst time.Duration
-			late := 0
-			for range c.loads {
-				runtime.Gosched()
-				start := time.Now()
-				v.Load()
-				d := time.Since(start)
-				if d >= limit {
-					late++
+		if testing.Short() {
+			c.loads /= 5
+		}
+		for name, v := range map[string]cell[[8]uint64]{"Value": newValue[[8]uint64](), "Latch": newLatch[[8]uint64]()} {
+			t.Run(fmt.Sprintf("%s/procs=%d/writers=%d", name, c.procs, c.writers), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
+				var stop atomic.Bool
+				var wg sync.WaitGroup
+				for range c.writers {
+					wg.Go(func() {
+						for x := uint64(0); !stop.Load(); x++ {
+							v.Store([8]uint64{x, x, x, x, x, x, x, x})
+						}
+					})
 				}
-				worst = max(worst, d)
-			}
-			stop.Store(true)
-			wg.Wait()
-			t.Logf("%d of %d loads took %v or more, the worst %v", late, c.loads, limit, worst)
-			// A reader that depends on the writers to stop is late nearly always.
-			if late > c.loads/2 {
-				t.Errorf("%d of %d loads took %v or more", late, c.loads, limit)
-			}
-		})
+				// Where the writer is on another thread, the kernel may stop it in the
+				// middle of a write to run other programs, and a Load of a Value that
+				// meets it then has to wait for it. On a busy machine that is most of them.
+				limit := time.Millisecond
+				if c.procs > 1 && name == "Value" {
+					limit = 100 * time.Millisecond
+				}
+				var worst time.Duration
+				late := 0
+				for range c.loads {
+					runtime.Gosched()
+					start := time.Now()
+					v.Load()
+					d := time.Since(start)
+					if d >= limit {
+						late++
+					}
+					worst = max(worst, d)
+				}
+				stop.Store(true)
+				wg.Wait()
+				t.Logf("%d of %d loads took %v or more, the worst %v", late, c.loads, limit, worst)
+				// A reader that depends on the writers to stop is late nearly always.
+				if late > c.loads/2 {
+					t.Errorf("%d of %d loads took %v or more", late, c.loads, limit)
+				}
+			})
+		}
 	}
 }
 
@@ -448,7 +471,7 @@ func TestCopyIsVetted(t *testing.T) {
 	if err == nil {
 		t.Fatal("vet has nothing to say about copies")
 	}
-	for _, typ := range []string{"Count", "Lock", "Value[int]"} {
+	for _, typ := range []string{"Count", "Lock", "Value[int]", "Latch[int]"} {
 		if !strings.Contains(string(out), "copies lock value") || !strings.Contains(string(out), "quiesce/seqlock."+typ) {
 			t.Errorf("vet does not report the copy of a %s:\n%s", typ, out)
 		}

@@ -184,3 +184,56 @@ TEXT ·publish(SB), NOSPLIT, $0-32
 	COPY
 	MOVQ DX, SEQ // Pairs with the start of load.
 	RET
+
+#define LATCHSEQ latch_seq(BX)
+
+// func loadLatch(h *latch, dst any, n, stride uintptr)
+//
+//	s := h.seq
+//	if s == 0 { goto loadLatchSlow }
+//	copy n bytes from the half with s's version to *dst
+//	if h.seq - s&^writing >= oneWrite+writing { goto loadLatchSlow }
+TEXT ·loadLatch(SB), NOSPLIT, $0-40
+	MOVQ h+0(FP), BX
+	MOVQ dst_data+16(FP), DI
+	MOVQ n+24(FP), CX
+	LEAQ latch__size(BX), SI
+	MOVQ stride+32(FP), AX
+	ADDQ SI, AX
+	MOVQ LATCHSEQ, DX // Pairs with the last step of writeLatch.
+	TESTQ DX, DX
+	JEQ  slow
+	TESTB $const_oneWrite, DX
+	CMOVQNE AX, SI
+	ANDQ $~const_writing, DX
+	COPY
+	MOVQ LATCHSEQ, AX // Pairs with the first step of writeLatch.
+	SUBQ DX, AX
+	CMPQ AX, $(const_oneWrite+const_writing)
+	JAE  slow
+	RET
+slow:
+	JMP  ·loadLatchSlow(SB)
+
+// func writeLatch(h *latch, src any, n, stride uintptr)
+//
+//	s := h.seq
+//	h.seq = s + writing
+//	copy n bytes from *src to the half without s's version
+//	h.seq = s + oneWrite
+TEXT ·writeLatch(SB), NOSPLIT, $0-40
+	MOVQ h+0(FP), BX
+	MOVQ src_data+16(FP), SI
+	MOVQ n+24(FP), CX
+	LEAQ latch__size(BX), DI
+	MOVQ stride+32(FP), AX
+	ADDQ DI, AX
+	MOVQ LATCHSEQ, DX
+	ADDQ $const_writing, DX
+	MOVQ DX, LATCHSEQ // Pairs with the end of loadLatch.
+	TESTB $const_oneWrite, DX
+	CMOVQEQ AX, DI
+	ADDQ $(const_oneWrite-const_writing), DX
+	COPY
+	MOVQ DX, LATCHSEQ // Pairs with the start of loadLatch.
+	RET

@@ -6,10 +6,10 @@
 // arm64 lets a load pass a load and a store pass a store, so each step that
 // the protocol orders has its instruction here:
 //
-//	load             LDAR seq         before the loads of T
-//	                 DMB ISHLD        loads of T before the load of seq
-//	store, publish   DMB ISHST        store of seq before the stores of T
-//	                 STLR seq         after the stores of T
+//	load, loadLatch               LDAR seq     before the loads of T
+//	                              DMB ISHLD    loads of T before the load of seq
+//	store, publish, writeLatch    DMB ISHST    store of seq before the stores of T
+//	                              STLR seq     after the stores of T
 //
 // DMB ISHST is needed with and without the atomics of ARMv8.1: neither STXR
 // nor CASAL keeps a later store from passing it.
@@ -160,4 +160,58 @@ TEXT ·publish(SB), NOSPLIT, $0-32
 	COPY
 	ADD  $const_oneWrite, S
 	STLR S, (SEQ) // Pairs with the LDAR in load.
+	RET
+
+// func loadLatch(h *latch, dst any, n, stride uintptr)
+//
+//	s := h.seq
+//	if s == 0 { goto loadLatchSlow }
+//	copy n bytes from the half with s's version to *dst
+//	if h.seq - s&^writing >= oneWrite+writing { goto loadLatchSlow }
+TEXT ·loadLatch(SB), NOSPLIT, $0-40
+	MOVD h+0(FP), H
+	MOVD dst_data+16(FP), TO
+	MOVD n+24(FP), N
+	MOVD stride+32(FP), TMP
+	ADD  $latch_seq, H, SEQ
+	ADD  $latch__size, H, FROM
+	ADD  FROM, TMP
+	LDAR (SEQ), S // Pairs with the STLR in writeLatch.
+	CBZ  S, slow
+	TST  $const_oneWrite, S
+	CSEL EQ, FROM, TMP, FROM
+	AND  $~const_writing, S
+	COPY
+	DMB_ISHLD // Pairs with the DMB in writeLatch.
+	MOVD (SEQ), TMP
+	SUB  S, TMP
+	CMP  $(const_oneWrite+const_writing), TMP
+	BHS  slow
+	RET
+slow:
+	JMP  ·loadLatchSlow(SB)
+
+// func writeLatch(h *latch, src any, n, stride uintptr)
+//
+//	s := h.seq
+//	h.seq = s + writing
+//	copy n bytes from *src to the half without s's version
+//	h.seq = s + oneWrite
+TEXT ·writeLatch(SB), NOSPLIT, $0-40
+	MOVD h+0(FP), H
+	MOVD src_data+16(FP), FROM
+	MOVD n+24(FP), N
+	MOVD stride+32(FP), TMP
+	ADD  $latch_seq, H, SEQ
+	ADD  $latch__size, H, TO
+	ADD  TO, TMP
+	MOVD (SEQ), S
+	TST  $const_oneWrite, S
+	CSEL EQ, TMP, TO, TO
+	ADD  $const_writing, S, TMP
+	MOVD TMP, (SEQ)
+	DMB_ISHST // Pairs with the DMB in loadLatch.
+	COPY
+	ADD  $const_oneWrite, S
+	STLR S, (SEQ) // Pairs with the LDAR in loadLatch.
 	RET

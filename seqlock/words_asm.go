@@ -2,10 +2,10 @@
 
 package seqlock
 
-// The routines of words_unsafe.go in assembly, where each call of load, store
-// or publish is one instruction sequence that the scheduler cannot preempt, and
-// copies 16 or 32 bytes at a time. load and store jump to loadSlow and storeSlow
-// where the portable ones call them. What that gains is in docs/seqlock.md;
+// The routines of words_unsafe.go and latch_unsafe.go in assembly, where each
+// call is one instruction sequence that the scheduler cannot preempt, and copies
+// 16 or 32 bytes at a time. load, store and loadLatch jump to loadSlow, storeSlow
+// and loadLatchSlow where the portable ones call them. What that gains is in docs/seqlock.md;
 // they can go when the compiler copies atomic words as fast.
 //
 // noescape holds for where the jumps lead too: dst and src do not escape from
@@ -20,3 +20,9 @@ func store(h *head, src any, n uintptr)
 
 //go:noescape
 func publish(h *head, src any, n uintptr)
+
+//go:noescape
+func loadLatch(h *latch, dst any, n, stride uintptr)
+
+//go:noescape
+func writeLatch(h *latch, src any, n, stride uintptr)

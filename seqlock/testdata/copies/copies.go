@@ -8,3 +8,5 @@ func copyCount(c *seqlock.Count) { d := *c; _ = &d }
 func copyLock(l *seqlock.Lock) { d := *l; _ = &d }
 
 func copyValue(v *seqlock.Value[int]) { d := *v; _ = &d }
+
+func copyLatch(l *seqlock.Latch[int]) { d := *l; _ = &d }
