@@ -445,3 +445,104 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkObtain models a call that names an object by a number that it was given: find it, lock it,
+// leave it, for one of 1000 objects. The rival has one lock for the lookup; both then have that of
+// the object.
+func BenchmarkObtain(b *testing.B) {
+	const n = 1000
+	b.Run("impl=registry", func(b *testing.B) {
+		d := rcu.New()
+		r := idr.NewRegistry[object](d, nil)
+		var handles [n]idr.Handle
+		for i := range handles {
+			handles[i], _ = r.Add(&objects()[i])
+		}
+		var at atomic.Uint64
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			reader := d.NewReader()
+			defer reader.Close()
+			for x := at.Add(1) << 40; pb.Next(); {
+				x = x*lcgMul + lcgAdd
+				reader.Lock()
+				if o, err := r.Obtain(handles[x>>33%n]); err != nil || o.Lock() != nil {
+					b.Error(err)
+				} else {
+					o.Unlock()
+				}
+				reader.Unlock()
+			}
+		})
+	})
+	b.Run("impl=RWMutex+map", func(b *testing.B) {
+		type locked struct {
+			mu sync.Mutex
+			v  *object
+		}
+		var mu sync.RWMutex
+		m := make(map[uint64]*locked)
+		for i := range uint64(n) {
+			m[i] = &locked{v: &objects()[i]}
+		}
+		var at atomic.Uint64
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for x := at.Add(1) << 40; pb.Next(); {
+				x = x*lcgMul + lcgAdd
+				mu.RLock()
+				o := m[x>>33%n]
+				o.mu.Lock()
+				mu.RUnlock()
+				o.mu.Unlock()
+			}
+		})
+	})
+}
+
+// BenchmarkRegistryAddRemove is the way of an object through a Registry, with its release.
+func BenchmarkRegistryAddRemove(b *testing.B) {
+	d := rcu.New()
+	r := idr.NewRegistry(d, func(*object) {})
+	b.ReportAllocs()
+	for b.Loop() {
+		h, err := r.Add(&objects()[0])
+		if err != nil || r.Remove(h) != nil {
+			b.Fatal(h, err)
+		}
+	}
+	b.StopTimer()
+	if err := d.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkIDA has ids of 64k come and go, and asks for them.
+func BenchmarkIDA(b *testing.B) {
+	const n = 1 << 16
+	var a idr.IDA
+	if _, err := a.AllocN(n, 0, n-1); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("op=AllocFree", func(b *testing.B) {
+		b.ReportAllocs()
+		x := uint64(1)
+		for b.Loop() {
+			x = x*lcgMul + lcgAdd
+			a.Free(int(x >> 33 % n))
+			if _, err := a.Alloc(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("op=Contains", func(b *testing.B) {
+		b.ReportAllocs()
+		x := uint64(1)
+		for b.Loop() {
+			x = x*lcgMul + lcgAdd
+			if !a.Contains(int(x >> 33 % n)) {
+				b.Fatal(x)
+			}
+		}
+	})
+}

@@ -178,3 +178,88 @@ func ExampleIDA() {
 	// 1026
 	// 1027
 }
+
+func ExampleRegistry() {
+	d := rcu.New()
+	released := func(s *session) { fmt.Println(s.user, "is released") }
+	sessions := idr.NewRegistry(d, released)
+	ada, _ := sessions.Add(&session{user: "ada"})
+
+	section := d.ReadLock()
+	o, err := sessions.Obtain(ada)
+	fmt.Println(o.Value().user, err)
+	section.Unlock()
+
+	fmt.Println(sessions.Remove(ada))
+	d.Barrier(context.Background()) // for the example: release runs some time later
+
+	// The slot is used again. The old handle does not find what is there now.
+	ben, _ := sessions.Add(&session{user: "ben"})
+	fmt.Println(ben.Slot() == ada.Slot(), ben == ada)
+	section = d.ReadLock()
+	_, err = sessions.Obtain(ada)
+	fmt.Println(err)
+	_, err = sessions.Obtain(12345)
+	fmt.Println(err)
+	section.Unlock()
+	// Output:
+	// ada <nil>
+	// <nil>
+	// ada is released
+	// true false
+	// idr: the object was removed
+	// idr: no such id
+}
+
+// The order that lookups have to keep: enter the section, obtain, check what can be checked without
+// the lock, lock, and know from Lock that the object is still there.
+func ExampleObject_Lock() {
+	d := rcu.New()
+	sessions := idr.NewRegistry[session](d, nil)
+	h, _ := sessions.Add(&session{user: "ada"})
+
+	rename := func(user string) error {
+		section := d.ReadLock()
+		defer section.Unlock()
+		o, err := sessions.Obtain(h)
+		if err != nil {
+			return err
+		}
+		if err := o.Lock(); err != nil {
+			return err
+		}
+		defer o.Unlock()
+		o.Value().user = user
+		return nil
+	}
+	fmt.Println(rename("ben"))
+	sessions.Remove(h)
+	fmt.Println(rename("eve"))
+	// Output:
+	// <nil>
+	// idr: the object was removed
+}
+
+// A reference keeps an object in use after the end of the section.
+func ExampleObject_Get() {
+	d := rcu.New()
+	sessions := idr.NewRegistry(d, func(s *session) { fmt.Println(s.user, "is released") })
+	h, _ := sessions.Add(&session{user: "ada"})
+
+	section := d.ReadLock()
+	o, _ := sessions.Obtain(h)
+	fmt.Println("got a reference:", o.Get())
+	section.Unlock()
+
+	sessions.Remove(h)
+	d.Barrier(context.Background())
+	fmt.Println(o.Value().user, "is still in use")
+	o.Put()
+	d.Barrier(context.Background())
+	fmt.Println("got a reference:", o.Get())
+	// Output:
+	// got a reference: true
+	// ada is still in use
+	// ada is released
+	// got a reference: false
+}

@@ -11,6 +11,7 @@ var (
 	ErrRange    = errors.New("idr: not a valid id, or not a valid range of ids")
 	ErrExists   = errors.New("idr: the id is taken")
 	ErrNotFound = errors.New("idr: no such id")
+	ErrRemoved  = errors.New("idr: the object was removed")
 	ErrAborted  = errors.New("idr: no object was built for the id")
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/quiesce-go/quiesce/idr"
@@ -55,9 +55,16 @@ func TestTwins(t *testing.T) {
 		{"idr-partial", "TestFault_I7", "a failed batch"},
 		{"idr-dropchunk", "TestModelIDA", "seed"},
 		{"idr-dropchunk", "TestHammerIDA", ""},
+		{"idr-sameseq", "TestModelRegistry", "seed"},
+		{"idr-sameseq", "TestHammerRegistry", "after its removal|found the thing of|is not to be had"},
+		{"idr-releasenow", "TestHammerRegistry", "was released in use|is locked twice|found the thing of"},
+		{"idr-revive", "TestModelRegistry", "seed"},
+		{"idr-revive", "TestHammerRegistry", ""},
+		{"idr-lockblind", "TestModelRegistry", "seed"},
+		{"idr-lockblind", "TestHammerRegistry_Lock", "was got"},
 	} {
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
-			if out, err := run(twin.mutant, twin.test, "20"); err == nil || !strings.Contains(out, twin.find) {
+			if out, err := run(twin.mutant, twin.test, "20"); err == nil || !regexp.MustCompile(twin.find).MatchString(out) {
 				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
 			}
 			if sound[twin.test] {

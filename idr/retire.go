@@ -1,13 +1,6 @@
 package idr
 
-// Why unsafe: a callback of rcu.Domain gets its Head, and goes from there to the struct that the
-// Head is the first field of. A function that knew T would be a closure, and one more allocation.
-
-import (
-	"unsafe"
-
-	"github.com/quiesce-go/quiesce/rcu"
-)
+import "github.com/quiesce-go/quiesce/rcu"
 
 // RemoveRetire removes the entry of id in two steps, and reports whether there was one. When it
 // returns, id is not found any more, and is held. After a grace period of d, that is when all
@@ -32,7 +25,6 @@ func (x *IDR[T]) RemoveRetire(d *rcu.Domain, id int, free func(*T)) bool {
 		return false
 	}
 	r := &retired[T]{c: &x.c, id: uintptr(id), v: restore[T](v), free: free}
-	r.runner = r
 	switch mutant {
 	case mutantRetireNow:
 		r.run()
@@ -46,26 +38,19 @@ func (x *IDR[T]) RemoveRetire(d *rcu.Domain, id int, free func(*T)) bool {
 			x.c.settle(r.id, v)
 		}
 	}()
-	d.CallHead(&r.Head, runRetired)
+	r.after(d, r)
 	queued = true
 	return true
 }
 
 // A retired is an entry between RemoveRetire and the end of its grace period.
 type retired[T any] struct {
-	retiredHead
+	deferred
 	c    *core
 	id   uintptr
 	v    *T
 	free func(*T)
 }
-
-type retiredHead struct {
-	rcu.Head // first: see runRetired
-	runner   interface{ run() }
-}
-
-func runRetired(h *rcu.Head) { (*retiredHead)(unsafe.Pointer(h)).runner.run() }
 
 func (r *retired[T]) run() {
 	if mutant != mutantEarlyID {
