@@ -13,10 +13,22 @@ import (
 
 // newChunk maps n bytes of zeroed memory that stays.
 func newChunk(n int) unsafe.Pointer {
-	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|mapNoReserve)
+	p, err := mapChunk(n)
 	if err != nil {
 		panic("asm: no address space for per-CPU memory: " + err.Error())
 	}
-	smallPages(m)
-	return unsafe.Pointer(&m[0])
+	return p
 }
+
+// mapChunk maps n bytes of zeroed memory that stays until unmapChunk.
+func mapChunk(n int) (unsafe.Pointer, error) {
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|mapNoReserve)
+	if err != nil {
+		return nil, err
+	}
+	smallPages(m)
+	return unsafe.Pointer(&m[0]), nil
+}
+
+// unmapChunk gives the n bytes at p back, which mapChunk returned.
+func unmapChunk(p unsafe.Pointer, n int) { _ = unix.Munmap(unsafe.Slice((*byte)(p), n)) }

@@ -15,24 +15,28 @@
 // a single-stepping debugger or a storm of signals cannot stop an update.
 #define RETRIES $64
 
-// LOAD_BLOCK puts b into SI, i*8 into BX, the number of columns into R10, the
-// thread's area into AX, the number of tries into R8 and the descriptor into DX,
-// or goes to cannot. It uses CX.
+// LOAD_THREAD puts the number of columns into R10, the thread's area into AX, the
+// number of tries into R8 and the descriptor into DX, or goes to cannot. It uses
+// CX.
 //
 // rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
 // not even the descriptor's address may be stored. Pairs with setRSEQColumns,
 // which follows the stores to areaAt and areaDelta (loads are in order on TSO).
-#define LOAD_BLOCK(cs, cannot) \
+#define LOAD_THREAD(cs, cannot) \
 	MOVL ·rseqColumns(SB), R10 \
 	TESTL R10, R10 \
 	JEQ  cannot \
 	LOAD_AREA \
 	JEQ  cannot \
-	MOVQ b+0(FP), SI \
-	MOVQ i+8(FP), BX \
-	SHLQ $3, BX \
 	MOVL RETRIES, R8 \
 	LEAQ cs(SB), DX
+
+// LOAD_BLOCK is LOAD_THREAD that also puts b into SI and i*8 into BX.
+#define LOAD_BLOCK(cs, cannot) \
+	LOAD_THREAD(cs, cannot) \
+	MOVQ b+0(FP), SI \
+	MOVQ i+8(FP), BX \
+	SHLQ $3, BX
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in CX and the address of word i in column 0 in R13, or goes to

@@ -23,23 +23,27 @@
 // a single-stepping debugger or a storm of signals cannot stop an update.
 #define RETRIES $64
 
-// LOAD_BLOCK puts b into R12, i*8 into R3, the number of columns into R7, the
-// thread's area into R0, the number of tries into R8 and the descriptor into R5,
-// or goes to cannot. It uses R1 and R2.
+// LOAD_THREAD puts the number of columns into R7, the thread's area into R0, the
+// number of tries into R8 and the descriptor into R5, or goes to cannot. It uses
+// R1 and R2.
 //
 // rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
 // not even the descriptor's address may be stored. LDAR pairs with the atomic
 // store in setRSEQColumns, which follows the stores to areaDelta and foreign.
-#define LOAD_BLOCK(cs, cannot) \
+#define LOAD_THREAD(cs, cannot) \
 	MOVD  $·rseqColumns(SB), R7 \
 	LDARW (R7), R7 \
 	CBZW  R7, cannot \
 	LOAD_AREA(cannot) \
-	MOVD  b+0(FP), R12 \
-	MOVD  i+8(FP), R3 \
-	LSL   $3, R3 \
 	MOVD  RETRIES, R8 \
 	MOVD  $cs(SB), R5
+
+// LOAD_BLOCK is LOAD_THREAD that also puts b into R12 and i*8 into R3.
+#define LOAD_BLOCK(cs, cannot) \
+	LOAD_THREAD(cs, cannot) \
+	MOVD b+0(FP), R12 \
+	MOVD i+8(FP), R3 \
+	LSL  $3, R3
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in R11 and the address of word i in its column in R6, or goes

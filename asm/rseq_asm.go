@@ -37,6 +37,14 @@ func blockPop(b *Block, i int) (col int, v int64)
 //go:noescape
 func blockAddWithin(b *Block, i int, delta, low, high int64) int
 
+// logWrite appends a record to the caller's column of l. Where there is no room it
+// jumps to logFull, and where it cannot tell to logSlow. It touches the words of
+// l's column, from the head up to one record of its buffer, and the thread's
+// rseq area; and reads payload, no byte more.
+//
+//go:noescape
+func logWrite(l *Log, event uint32, payload []byte) bool
+
 // cpu returns the CPU number from the thread's area; where there are no areas,
 // from RDPID if useRDPID says so; else it jumps to cpuSlow.
 func cpu() int

@@ -390,7 +390,7 @@ type sequence struct {
 	commit []byte
 }
 
-const sequenceLen = 256
+const sequenceLen = 384
 
 type csDescriptor struct {
 	version, flags uint32
@@ -401,8 +401,8 @@ type csDescriptor struct {
 
 // Defined in the assembly: descriptors, and the addresses of the functions.
 var (
-	addCS, gateCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS                   csDescriptor
-	addCode, gateCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode *[sequenceLen]byte
+	addCS, gateCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS, logCS                     csDescriptor
+	addCode, gateCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode, logCode *[sequenceLen]byte
 )
 
 func sequences() []sequence {
@@ -416,6 +416,7 @@ func sequences() []sequence {
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},
 		{"blockAddWithin", withinCode, &withinCS, storeCommit},
+		{"logWrite", logCode, &logCS, stackCommit},
 	}
 }
 
