@@ -68,3 +68,52 @@ func TestMutantPlainAdd(t *testing.T) {
 	}
 	t.Errorf("%d times %d plain adds, and none was lost", try, goroutines*n)
 }
+
+// loneLog is a mutant of Log.Write: the same stores in the buffer of the same CPU,
+// and nothing that begins again when another writer of the column came between.
+func loneLog(l *Log, event uint32, payload []byte) bool {
+	l.makeBuffers(tierRSEQ)
+	w := cells{l.ends.lease.Load(), tierRSEQ, CPU() % columns}
+	return w.log(l, event, payload) || logFull(l, event, payload)
+}
+
+// hastyLog is a mutant of Log.Write in the shared tier: it commits the record before
+// it is there.
+func hastyLog(l *Log, event uint32, payload []byte) bool {
+	l.makeBuffers(tierShared)
+	le := l.ends.lease.Load()
+	le.mu.Lock()
+	defer le.mu.Unlock()
+	w := cells{le, tierShared, sharedColumn()}
+	at, end := uint64(w.load(logHead)), uint64(w.load(logHead))+recordWords(len(payload))
+	if end-uint64(w.load(logTail)) > l.mask+1 {
+		return logFull(l, event, payload)
+	}
+	w.store(logHead, int64(end))
+	b := l.buffer(w.t, w.c)
+	*b.word(at + 1) = uint64(event)<<32 | uint64(len(payload))
+	first, second := b.bytes(at+recordHeader, len(payload))
+	copy(second, payload[copy(first, payload):])
+	return true
+}
+
+// TestMutantLog: the storm that Log lives through finds records of its mutants that
+// are lost, doubled or torn.
+func TestMutantLog(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two CPUs")
+	}
+	for name, write := range map[string]logWriter{"not restarted": loneLog, "commits first": hastyLog} {
+		t.Run(name, func(t *testing.T) {
+			end := time.Now().Add(30 * time.Second)
+			try := 0
+			for ; try < 10 || time.Now().Before(end); try++ {
+				if err := hammerLog(t, storm.Size(400_000), write); err != nil {
+					t.Logf("try %d: %v", try, err)
+					return
+				}
+			}
+			t.Errorf("nothing was wrong in %d tries", try)
+		})
+	}
+}

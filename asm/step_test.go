@@ -36,6 +36,8 @@ func init() {
 		// than the assembly is between a mark and the sequence: a thread that is so
 		// slow is preempted by the Go scheduler wherever it can be.
 		mark := func() { unix.RawSyscall(unix.SYS_TGKILL, pid, tid, uintptr(unix.SIGUSR1)) }
+		var l Log
+		l.Make(4096)
 		var got [6]int
 		mark()
 		got[0] = blockCompareAndSwap(&b, 1, col, 0, 1)
@@ -51,11 +53,14 @@ func init() {
 		got[5] = blockAddWithin(&b, 9, 1, -10, 10)
 		mark()
 		b.Add(0, 1)
-		fell := int64(0)
+		mark()
+		logged := l.Write(1, []byte("payload"))
+		fell, fallen := int64(0), uint64(0)
 		for c := range columns {
 			fell += b.Load(columns+c, 0)
+			fallen += l.End(tierShared*columns + c)
 		}
-		fmt.Println(got, fell, b.Sum(0), b.Sum(1), b.Sum(3), b.Sum(9))
+		fmt.Println(got, fell, b.Sum(0), b.Sum(1), b.Sum(3), b.Sum(9), logged, fallen)
 	}
 }
 
@@ -109,7 +114,7 @@ func TestSingleStep(t *testing.T) {
 	if why, ok := strings.CutPrefix(out.String(), "skip: "); ok {
 		t.Skip(why)
 	}
-	if want := "[-2 -2 -2 -2 -2 -2] 1 1 0 0 0\n"; out.String() != want || marks != 7 {
+	if want := "[-2 -2 -2 -2 -2 -2] 1 1 0 0 0 true 3\n"; out.String() != want || marks != 8 {
 		t.Errorf("with %d marks: %swant %s", marks, out.String(), want)
 	}
 }

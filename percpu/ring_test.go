@@ -1,43 +1,368 @@
 package percpu_test
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
+	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/internal/buildtest"
+	"github.com/quiesce-go/quiesce/internal/storm"
+	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/percpu"
 )
 
-func TestRing(t *testing.T) {
+func TestNewRing(t *testing.T) {
+	for _, n := range []int{0, -1, math.MinInt, 1<<30 + 1, math.MaxInt} {
+		if p := panics(func() { percpu.NewRing(n) }); p == nil || !strings.Contains(fmt.Sprint(p), "percpu: NewRing") {
+			t.Errorf("NewRing(%d): panic %v", n, p)
+		}
+	}
+}
+
+// payloadOf is what the tests write with an event: it tells which it is.
+func payloadOf(event uint32, n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(event)*31 + byte(i)
+	}
+	return p
+}
+
+// TestRing_Payloads: payloads of every length come out as they went in, wherever
+// in a buffer they are, and stay as they are when their room is used again.
+func TestRing_Payloads(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
-		r := percpu.NewRing(4096)
-		for i := range 100 {
-			p := make([]byte, i)
-			for k := range p {
-				p[k] = byte(i + k)
-			}
-			for !r.Write(uint32(i), p) {
-				t.Fatal(i)
-			}
-			n := 0
-			for rec := range r.Records() {
-				n++
-				if rec.Event != uint32(i) || string(rec.Payload) != string(p) {
-					t.Fatalf("%d: %+v", i, rec)
+		r := percpu.NewRing(1000) // is 1024
+		var kept []percpu.Record
+		for range 50 {
+			for n := uint32(0); n <= 100; n += 4 {
+				for k := range uint32(4) {
+					if !r.Write(n+k, payloadOf(n+k, int(n+k))) {
+						t.Fatalf("%d bytes do not fit", n+k)
+					}
+				}
+				before := len(kept)
+				for rec := range r.Records() {
+					kept = append(kept, rec)
+				}
+				if len(kept) != before+4 {
+					t.Fatalf("%d records, want 4", len(kept)-before)
 				}
 			}
-			if n != 1 {
-				t.Fatal(i, n)
+		}
+		for _, rec := range kept {
+			if want := payloadOf(rec.Event, int(rec.Event)); !bytes.Equal(rec.Payload, want) {
+				t.Fatalf("event %d: %x, want %x", rec.Event, rec.Payload, want)
+			}
+			if rec.CPU < 0 || rec.CPU >= asm.Columns() {
+				t.Fatalf("event %d on CPU %d", rec.Event, rec.CPU)
+			}
+			if cap(rec.Payload) != len(rec.Payload) {
+				t.Fatalf("an append to a payload of %d bytes would write %d bytes of another", len(rec.Payload), cap(rec.Payload)-len(rec.Payload))
 			}
 		}
 		if r.Dropped() != 0 {
-			t.Fatal(r.Dropped())
+			t.Errorf("%d dropped", r.Dropped())
 		}
 	})
+}
+
+// TestRing_Full: a record that does not fit is dropped, and so is one that never
+// will; a loop makes room.
+func TestRing_Full(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		r := percpu.NewRing(4096)
+		for i := range uint64(3) {
+			if r.Write(1, make([]byte, 4081)) || r.Dropped() != i+1 {
+				t.Fatalf("4081 bytes fit into 4096 with 16 more; %d dropped", r.Dropped())
+			}
+		}
+		written := 0
+		for r.Dropped() < 1000 {
+			if r.Write(uint32(written), []byte("8 bytes.")) {
+				written++
+			}
+		}
+		if limit := 3 * 4096 / 24 * asm.Columns(); written < 4096/24 || written > limit {
+			t.Errorf("%d records fit, want from %d to %d", written, 4096/24, limit)
+		}
+		read := 0
+		for range r.Records() {
+			read++
+		}
+		if read != written {
+			t.Errorf("%d written, %d read", written, read)
+		}
+		if !r.Write(7, nil) || r.Dropped() != 1000 {
+			t.Errorf("no room; %d dropped", r.Dropped())
+		}
+	})
+}
+
+// TestRing_Break: a loop that is left takes what it got and no more.
+func TestRing_Break(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		r := percpu.NewRing(1 << 16)
+		for i := range uint32(1000) {
+			r.Write(i, nil)
+		}
+		seen := map[uint32]bool{}
+		loops := 0
+		for len(seen) < 1000 && loops < 1000 {
+			loops++
+			n := 0
+			func() {
+				defer func() { _ = recover() }()
+				for rec := range r.Records() {
+					if seen[rec.Event] {
+						t.Fatalf("%d came twice", rec.Event)
+					}
+					seen[rec.Event] = true
+					if n++; n == 7 {
+						if loops%2 == 0 {
+							panic("the body panics")
+						}
+						break
+					}
+				}
+			}()
+		}
+		if want := (1000 + 6) / 7; loops != want || len(seen) != 1000 {
+			t.Errorf("%d loops for %d records, want %d", loops, len(seen), want)
+		}
+	})
+}
+
+// TestRing_Body: the body writes, and loops itself. What it writes is not for the
+// loop that it belongs to.
+func TestRing_Body(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		r := percpu.NewRing(1 << 12)
+		for i := range uint32(10) {
+			r.Write(i, nil)
+		}
+		outer, inner, again := 0, 0, 0
+		for rec := range r.Records() {
+			outer++
+			if rec.Event >= 100 {
+				t.Fatal("a loop sees what its body wrote")
+			}
+			r.Write(100+rec.Event, nil)
+			if outer == 4 {
+				for range r.Records() { // takes the other 6, and the 4 that were written
+					inner++
+				}
+			}
+		}
+		for range r.Records() {
+			again++
+		}
+		if outer != 4 || inner != 10 || again != 0 {
+			t.Errorf("%d, %d and %d records", outer, inner, again)
+		}
+		if all := r.Records(); all != nil { // a loop begins when it does
+			r.Write(1, nil)
+			n := 0
+			for range all {
+				n++
+			}
+			for range all {
+				n++
+			}
+			if n != 1 {
+				t.Errorf("%d records", n)
+			}
+		}
+	})
+}
+
+// TestRing_Switch: what was written in one tier comes out with what was written in
+// the others, in order.
+func TestRing_Switch(t *testing.T) {
+	_, undo := tier.Switch(tier.RSEQ)
+	defer undo()
+	r := percpu.NewRing(1 << 12)
+	for i := range uint32(90) {
+		tier.Switch([]tier.Tier{tier.RSEQ, tier.Pinned, tier.Shared}[i%3])
+		r.Write(i, nil)
+	}
+	seen := map[uint32]bool{}
+	last := uint64(0)
+	for rec := range r.Records() {
+		if rec.Time < last {
+			t.Errorf("%+v after one with %d", rec, last)
+		}
+		seen[rec.Event], last = true, rec.Time
+	}
+	if len(seen) != 90 {
+		t.Errorf("%d records", len(seen))
+	}
+}
+
+func TestRing_NoAllocation(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		r := percpu.NewRing(4096)
+		r.Write(1, nil)
+		if n := testing.AllocsPerRun(1000, func() { // most do not fit
+			var p [20]byte
+			r.Write(1, p[:])
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// TestHammerRing has goroutines, and threads that come and go, write while loops run
+// side by side, some of which are left early. Each record comes once, whole, and in
+// time; those that did not come were counted.
+func TestHammerRing(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		const goroutines, readers, fromThreads = 8, 2, 1 << 18
+		n := storm.Size(400_000) / goroutines
+		r := percpu.NewRing(1 << 14)
+		seen := make([]atomic.Int32, goroutines*n+fromThreads)
+		var written, refused, threads atomic.Int64
+		var over atomic.Bool
+		one := func(id uint32) {
+			var p [64]byte
+			size := 4 + id%61
+			binary.NativeEndian.PutUint32(p[:], ^id)
+			for k := range p[4:size] {
+				p[4+k] = byte(id) ^ byte(k)
+			}
+			if r.Write(id, p[:size]) {
+				written.Add(1)
+			} else {
+				seen[id].Add(1)
+				refused.Add(1)
+				runtime.Gosched() // to the readers
+			}
+		}
+		take := func(limit int) (taken int) {
+			last := uint64(0)
+			for rec := range r.Records() {
+				if rec.Time < last {
+					t.Errorf("%d after %d", rec.Time, last)
+				}
+				last = rec.Time
+				if len(rec.Payload) != int(4+rec.Event%61) || binary.NativeEndian.Uint32(rec.Payload) != ^rec.Event {
+					t.Errorf("event %#x with %x", rec.Event, rec.Payload)
+					return
+				}
+				for k, b := range rec.Payload[4:] {
+					if b != byte(rec.Event)^byte(k) {
+						t.Errorf("event %#x with %x", rec.Event, rec.Payload)
+						return
+					}
+				}
+				if seen[rec.Event].Add(1) != 1 {
+					t.Errorf("event %#x came twice, or although it did not fit", rec.Event)
+				}
+				if taken++; taken == limit {
+					return
+				}
+			}
+			return
+		}
+		stop := storm.Start(t, storm.Threads(func() {
+			if id := threads.Add(1); id <= fromThreads {
+				one(uint32(goroutines*n) + uint32(id) - 1)
+			}
+		}))
+		var writers, loops sync.WaitGroup
+		var read atomic.Int64
+		for g := range goroutines {
+			writers.Go(func() {
+				for i := range n {
+					one(uint32(g*n + i))
+					if i%1024 == 0 {
+						runtime.Gosched()
+					}
+				}
+			})
+		}
+		for k := range readers {
+			loops.Go(func() {
+				for !over.Load() {
+					read.Add(int64(take(k * 100)))
+					runtime.Gosched()
+				}
+			})
+		}
+		writers.Wait()
+		stop()
+		over.Store(true)
+		loops.Wait()
+		read.Add(int64(take(0)))
+		if read.Load() != written.Load() || r.Dropped() != uint64(refused.Load()) {
+			t.Errorf("%d written, %d read; %d did not fit, %d dropped", written.Load(), read.Load(), refused.Load(), r.Dropped())
+		}
+		for id := range seen[:goroutines*n] {
+			if seen[id].Load() != 1 {
+				t.Fatalf("event %#x came %d times", id, seen[id].Load())
+			}
+		}
+		t.Logf("%d written, %d did not fit", written.Load(), refused.Load())
+	})
+}
+
+// TestRing_Order: what the writer did before is visible to who gets the record. The
+// race detector sees whether it is.
+func TestRing_Order(t *testing.T) {
+	r := percpu.NewRing(1 << 12)
+	data := make([]int, storm.Size(20_000))
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range data {
+			data[i] = i + 1
+			for !r.Write(uint32(i), nil) {
+				runtime.Gosched()
+			}
+		}
+	})
+	for n := 0; n < len(data); {
+		for rec := range r.Records() {
+			if got := data[rec.Event]; got != int(rec.Event)+1 {
+				t.Errorf("event %d: %d", rec.Event, got)
+			}
+			n++
+		}
+		runtime.Gosched()
+	}
+	writer.Wait()
+}
+
+// TestRing_Compiled: Write is one call where it is used, to the assembly.
+func TestRing_Compiled(t *testing.T) {
+	buildtest.Inlined(t, ".", "(*Ring).Write")
+}
+
+// A trace of requests.
+func ExampleRing() {
+	const begin, end = 1, 2
+	trace := percpu.NewRing(1 << 16)
+
+	trace.Write(begin, []byte("GET /"))
+	trace.Write(end, []byte("200"))
+	trace.Write(begin, []byte("GET /favicon.ico"))
+
+	for r := range trace.Records() { // from all CPUs, in the order of their times
+		fmt.Printf("%d %s\n", r.Event, r.Payload)
+	}
+	fmt.Println(trace.Dropped(), "dropped")
+	// Output:
+	// 1 GET /
+	// 2 200
+	// 1 GET /favicon.ico
+	// 0 dropped
 }
 
 // BenchmarkRing models a tracer's event: a record of 8 bytes with its time, beside

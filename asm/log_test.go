@@ -1,0 +1,396 @@
+package asm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quiesce-go/quiesce/internal/storm"
+)
+
+// A logged is what a test reads out of a Log.
+type logged struct {
+	time    uint64
+	event   uint32
+	payload string
+}
+
+// drain takes out all records that are in l.
+func drain(l *Log) (all []logged) {
+	for col := range l.Columns() {
+		end := l.End(col)
+		for at := l.Start(col); at != end; {
+			time, event, size, next := l.Record(col, at)
+			p := make([]byte, size)
+			l.Payload(col, at, p)
+			all = append(all, logged{time, event, string(p)})
+			l.Free(col, next)
+			at = next
+		}
+	}
+	return all
+}
+
+// oneColumn runs f where all it writes goes to one column.
+func oneColumn(t *testing.T, f func()) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // there is only one P
+	stay(t, f)
+}
+
+// pattern is n bytes that differ from one n, and from one place, to another.
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(i*7 + n*31 + 1)
+	}
+	return p
+}
+
+func TestLog_Make(t *testing.T) {
+	for _, n := range []int{0, -1, MaxLog + 1, -1 << 31, 1<<31 - 1} {
+		if p := panics(func() { new(Log).Make(n) }); p == nil || !strings.HasPrefix(fmt.Sprint(p), "asm: ") {
+			t.Errorf("Make(%d): panic %v", n, p)
+		}
+	}
+	var zero Log
+	if p := panics(func() { zero.Write(1, nil) }); p != "asm: Log.Write before Make" {
+		t.Errorf("Write to a zero Log: panic %v", p)
+	}
+	onTiers(t, func(t *testing.T) {
+		for size, want := range map[int]int{1: 32, 32: 32, 33: 64, 4096: 4096, 5000: 8192, 1 << 20: 1 << 20} {
+			var l Log
+			l.Make(size)
+			oneColumn(t, func() { // in one column, 16 bytes a record
+				n := 0
+				for l.Write(1, nil) {
+					n++
+				}
+				if n != want/16 || l.Dropped() != 1 {
+					t.Errorf("Make(%d): %d empty records fit, want %d; %d dropped", size, n, want/16, l.Dropped())
+				}
+			})
+		}
+	})
+}
+
+// TestLog_Lengths writes payloads of all lengths at all places of a buffer, so that
+// each part of a record lies on both sides of its end.
+func TestLog_Lengths(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(256)
+		oneColumn(t, func() {
+			for round := range 40 { // 32 places
+				for n := range 101 {
+					p := pattern(n)
+					event := uint32(n)<<24 | uint32(round) | 1<<31
+					if !l.Write(event, p) {
+						t.Fatalf("%d bytes do not fit into an empty buffer", n)
+					}
+					if got := drain(&l); len(got) != 1 || got[0].event != event || got[0].payload != string(p) {
+						t.Fatalf("wrote %#x, %x; read %x", event, p, got)
+					}
+				}
+				l.Write(0, nil) // two words: moves on
+				drain(&l)
+			}
+		})
+	})
+}
+
+// TestLog_Twins has the assembly and the Go code write the same records, and
+// compares every word of the buffers, and the words of other columns and behind
+// the record, which are not to change.
+func TestLog_Twins(t *testing.T) {
+	if _, err := RSEQ(); err != nil {
+		t.Skip(err)
+	}
+	const size, guard = 128, 0x5a5a5a5a5a5a5a5a
+	var l Log // the rseq tier's column by assembly, the shared tier's with the same number by Go
+	l.Make(size)
+	if !l.makeBuffers(tierShared) {
+		t.Fatal("no buffers")
+	}
+	oneColumn(t, func() {
+		col := Column()
+		if col >= columns {
+			t.Skip("libc has registered the first thread with the kernel, and not for us")
+		}
+		a, g := l.buffer(tierRSEQ, col), l.buffer(tierShared, col)
+		le := l.ends.lease.Load()
+		byGo := cells{le, tierShared, col}
+		for i := range 3000 {
+			p := pattern(i % 101)
+			for w := range uint64(size / 8) {
+				*a.word(w), *g.word(w) = guard, guard
+			}
+			dropped := l.Dropped()
+			ok := logWrite(&l, uint32(i), p)
+			if want := byGo.log(&l, uint32(i), p); ok != want || (l.Dropped() == dropped) != ok {
+				t.Fatalf("record %d: %v in assembly, %v in Go, %d dropped", i, ok, want, l.Dropped()-dropped)
+			}
+			for _, w := range []int{logHead, logSeen} {
+				if x, y := *le.word(tierRSEQ, col, w), *le.word(tierShared, col, w); x != y {
+					t.Fatalf("record %d: word %d of the column is %d by assembly, %d by Go", i, w, x, y)
+				}
+			}
+			end := l.End(col)
+			at := end
+			if ok {
+				at -= recordWords(len(p))
+				*a.word(at) = *g.word(at) // the time
+				if n := len(p) % 8; n != 0 {
+					last := binary.NativeEndian.AppendUint64(nil, *g.word(end - 1))
+					clear(last[n:]) // the assembly fills up with zeros
+					*g.word(end - 1) = binary.NativeEndian.Uint64(last)
+				}
+			}
+			for w := range uint64(size / 8) {
+				if *a.word(w) != *g.word(w) {
+					t.Fatalf("record %d, of %d bytes, at %d: word %d is %#x by assembly, %#x by Go", i, len(p), at, w, *a.word(w), *g.word(w))
+				}
+			}
+			for other := range columns {
+				if o := l.buffer(tierRSEQ, other); other != col && (*o.word(0) != 0 || l.End(other) != 0) {
+					t.Fatalf("record %d: column %d changed too", i, other)
+				}
+			}
+			if i%3 == 2 { // or else the buffer is full now and then
+				l.Free(col, end)
+				l.Free(tierShared*columns+col, end)
+			}
+		}
+		if l.Dropped() < 100 {
+			t.Errorf("%d records were dropped: the test does not do what it should", l.Dropped())
+		}
+	})
+}
+
+// TestLog_Full: a record that does not fit is dropped and counted, now or, if it is
+// larger than the buffer, for ever; and nothing of it is seen.
+func TestLog_Full(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(256)
+		for _, n := range []int{241, 256, 4096, logLongest, logLongest + 1, 1 << 20} {
+			before := l.Dropped()
+			if l.Write(1, make([]byte, n)) || l.Dropped() != before+1 {
+				t.Errorf("%d bytes fit into 256", n)
+			}
+		}
+		if got := drain(&l); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+		oneColumn(t, func() {
+			if !l.Write(2, make([]byte, 240)) || l.Write(3, nil) {
+				t.Error("a record of 256 bytes does not fill a buffer of as many")
+			}
+			if got := drain(&l); len(got) != 1 || got[0].event != 2 {
+				t.Errorf("%v", got)
+			}
+			if !l.Write(4, nil) {
+				t.Error("it is still full")
+			}
+		})
+	})
+}
+
+// TestLog_Long: a payload that is too long for a sequence goes where the payloads of
+// threads that fall back go.
+func TestLog_Long(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(1 << 20)
+		var want []logged
+		for i, n := range []int{logLongest - 1, logLongest, logLongest + 1, 500_000} {
+			p := pattern(n)
+			if !l.Write(uint32(i), p) {
+				t.Fatalf("%d bytes do not fit", n)
+			}
+			want = append(want, logged{event: uint32(i), payload: string(p)})
+		}
+		got := drain(&l)
+		if len(got) != len(want) {
+			t.Fatalf("%d records", len(got))
+		}
+		for i, w := range want {
+			found := false
+			for _, g := range got {
+				found = found || g.event == w.event && g.payload == w.payload
+			}
+			if !found {
+				t.Errorf("record %d is not there", i)
+			}
+		}
+	})
+}
+
+func TestLog_NoAllocation(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(4096)
+		l.Write(1, nil)
+		if n := testing.AllocsPerRun(1000, func() { // most do not fit
+			var p [24]byte
+			l.Write(1, p[:])
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// TestLog_Time: the times in a column do not fall. They are read on the column's
+// CPU, between the commit before and its own.
+func TestLog_Time(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(4096)
+		oneColumn(t, func() {
+			for range 100 {
+				before := CyclesOrdered()
+				for range 100 {
+					l.Write(1, nil)
+				}
+				after := CyclesOrdered()
+				for _, r := range drain(&l) {
+					if r.time < before || r.time > after {
+						t.Fatalf("%d is not from %d to %d", r.time, before, after)
+					}
+					before = r.time
+				}
+			}
+		})
+	})
+}
+
+// A logWriter is Log.Write or a mutant of it.
+type logWriter func(l *Log, event uint32, payload []byte) bool
+
+// hammerLog has goroutines, and threads that come and go, write records with write
+// while one reader takes them out, under a storm, and returns an error if a record
+// is lost, comes twice or is not what was written.
+func hammerLog(t *testing.T, n int, write logWriter) error {
+	t.Helper()
+	const goroutines = 8
+	var l Log
+	l.Make(1 << 14)
+	var written, refused, threads atomic.Int64
+	var over atomic.Bool
+	n /= goroutines
+	one := func(id uint64) {
+		var p [100]byte
+		size := 8 + id*13%93
+		binary.NativeEndian.PutUint64(p[:], id)
+		for k := range p[8:size] {
+			p[8+k] = byte(id*31) + byte(k)
+		}
+		if write(&l, uint32(id), p[:size]) {
+			written.Add(1)
+		} else {
+			refused.Add(1)
+			runtime.Gosched() // to the reader
+		}
+	}
+	const fromThreads = 1 << 40
+	stop := storm.Start(t, storm.Threads(func() { one(fromThreads + uint64(threads.Add(1))) }))
+	var writers, reader sync.WaitGroup
+	for g := range goroutines {
+		writers.Go(func() {
+			for i := range n {
+				one(uint64(g*n + i))
+				if i%1024 == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	seen := map[uint64]bool{}
+	var failed error
+	reader.Go(func() {
+		for last := false; failed == nil; {
+			last = over.Load()
+			failed = checkLog(&l, seen)
+			if last {
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	writers.Wait()
+	stop()
+	over.Store(true)
+	reader.Wait()
+	switch {
+	case failed != nil:
+		return failed
+	case int64(len(seen)) != written.Load():
+		return fmt.Errorf("%d records were written and %d were read", written.Load(), len(seen))
+	case int64(l.Dropped()) != refused.Load():
+		return fmt.Errorf("%d did not fit, %d are counted", refused.Load(), l.Dropped())
+	}
+	t.Logf("%d written, %d did not fit", written.Load(), refused.Load())
+	return nil
+}
+
+// checkLog takes out all records that are in l and says what is wrong with them.
+func checkLog(l *Log, seen map[uint64]bool) error {
+	for col := range l.Columns() {
+		end := l.End(col)
+		for at := l.Start(col); at != end; {
+			_, event, size, next := l.Record(col, at)
+			if size < 8 || size > 100 || int64(end-next) < 0 {
+				return fmt.Errorf("column %d, at %d of %d: a record of %d bytes", col, at, end, size)
+			}
+			p := make([]byte, size)
+			l.Payload(col, at, p)
+			id := binary.NativeEndian.Uint64(p)
+			if event != uint32(id) || size != int(8+id*13%93) {
+				return fmt.Errorf("column %d: event %#x of %d bytes with id %#x", col, event, size, id)
+			}
+			for k, b := range p[8:] {
+				if b != byte(id*31)+byte(k) {
+					return fmt.Errorf("column %d, id %#x: byte %d is %#x", col, id, k, b)
+				}
+			}
+			if seen[id] {
+				return fmt.Errorf("column %d: %#x came twice", col, id)
+			}
+			seen[id] = true
+			l.Free(col, next)
+			at = next
+		}
+	}
+	return nil
+}
+
+// TestHammerLog: no record is lost, doubled or torn.
+func TestHammerLog(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		if err := hammerLog(t, storm.Size(400_000), (*Log).Write); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzLog writes what the fuzzer says and reads it back.
+func FuzzLog(f *testing.F) {
+	f.Add(uint32(1), []byte("payload"), uint8(3))
+	f.Fuzz(func(t *testing.T, event uint32, payload []byte, skip uint8) {
+		var l Log
+		l.Make(1024)
+		for range skip {
+			l.Write(0, nil)
+			drain(&l)
+		}
+		ok := l.Write(event, payload)
+		got := drain(&l)
+		if ok != (len(payload) <= 1024-16) || ok && (len(got) != 1 || got[0].event != event || !bytes.Equal([]byte(got[0].payload), payload)) {
+			t.Errorf("%#x, %x: %v, %x", event, payload, ok, got)
+		}
+	})
+}
