@@ -58,7 +58,7 @@
 // T grows, which [Value.LoadTo] saves. A Store is one locked instruction and a
 // copy. Nothing allocates but the first Update of a Value, which makes a T.
 // A Value takes some 170 bytes more than T, for the distance to its neighbours
-// in memory. A Latch loads as fast, takes 220 bytes more than two T, and stores in
+// in memory. A Latch loads as fast, takes some 230 bytes more than two T, and stores in
 // two locked instructions and a copy. Measurements are in docs/seqlock.md.
 //
 // # Limits

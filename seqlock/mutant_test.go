@@ -137,6 +137,18 @@ func TestMutants(t *testing.T) {
 			t.Errorf("%s led to no torn read", name)
 		}
 	}
+	// TestHammerSizes looks in its own way.
+	var found error
+	for start := time.Now(); found == nil && time.Since(start) < limit; {
+		var r raw
+		r.use(&r.buf)
+		found = hammerSize(maxSize, 2, 1000,
+			func(p *byte) { loadNoRecheck(&r.head, p, maxSize) },
+			func(p *byte) { store(&r.head, p, maxSize) })
+	}
+	if found == nil {
+		t.Error("hammerSize finds nothing wrong with a load without its last step")
+	}
 	for _, im := range latches {
 		if tornLatch(im.load, im.write, 100*time.Millisecond) != 0 {
 			t.Errorf("%s: torn read of a Latch", im.name)
