@@ -1,6 +1,7 @@
 package seqlock_test
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,27 +14,19 @@ import (
 // BenchmarkLoad models a small record that many read and nobody writes just
 // now, in as many goroutines as -cpu says.
 func BenchmarkLoad(b *testing.B) {
-	benchLoad[[2]uint64](b, "16")
-	benchLoad[[8]uint64](b, "64")
-	benchLoad[[32]uint64](b, "256")
-	benchLoad[[128]uint64](b, "1024")
+	benchLoad[[1]uint64](b, 8)
+	benchLoad[[2]uint64](b, 16)
+	benchLoad[[4]uint64](b, 32)
+	benchLoad[[8]uint64](b, 64)
+	benchLoad[[16]uint64](b, 128)
+	benchLoad[[32]uint64](b, 256)
+	benchLoad[[64]uint64](b, 512)
+	benchLoad[[128]uint64](b, 1024)
 }
 
-func benchLoad[T any](b *testing.B, size string) {
-	v, src := onHeap[seqlock.Value[T]](), onHeap[T]()
-	var mu sync.RWMutex
-	var p atomic.Pointer[T]
-	p.Store(src)
-	for _, impl := range []struct {
-		name string
-		load func(dst *T)
-	}{
-		{"ours", func(dst *T) { *dst = v.Load() }},
-		{"ours-to", func(dst *T) { v.LoadTo(dst) }},
-		{"RWMutex", func(dst *T) { mu.RLock(); *dst = *src; mu.RUnlock() }},
-		{"Pointer", func(dst *T) { *dst = *p.Load() }},
-	} {
-		b.Run("impl="+impl.name+"/size="+size, func(b *testing.B) {
+func benchLoad[T any](b *testing.B, size int) {
+	for _, impl := range rivals[T]() {
+		b.Run(fmt.Sprintf("size=%d/impl=%s", size, impl.name), func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				dst := onHeap[T]()
@@ -45,59 +38,85 @@ func benchLoad[T any](b *testing.B, size string) {
 	}
 }
 
-// BenchmarkStore models the one writer of such a record.
-func BenchmarkStore(b *testing.B) {
-	benchStore[[2]uint64](b, "16")
-	benchStore[[8]uint64](b, "64")
-	benchStore[[32]uint64](b, "256")
-	benchStore[[128]uint64](b, "1024")
+// A rival is a record that load copies to the heap, and store from there.
+type rival[T any] struct {
+	name  string
+	load  func(dst *T)
+	store func(src *T)
 }
 
-func benchStore[T any](b *testing.B, size string) {
-	v, src, dst := onHeap[seqlock.Value[T]](), onHeap[T](), onHeap[T]()
-	var mu sync.RWMutex
-	var p atomic.Pointer[T]
+func rivals[T any]() []rival[T] {
+	v, l := onHeap[seqlock.Value[T]](), onHeap[seqlock.Latch[T]]()
+	var (
+		mu      sync.RWMutex
+		guarded = onHeap[T]()
+		p       atomic.Pointer[T]
+	)
+	p.Store(onHeap[T]())
+	return []rival[T]{
+		{"Value", func(dst *T) { *dst = v.Load() }, func(src *T) { v.Store(*src) }},
+		{"Value-to", func(dst *T) { v.LoadTo(dst) }, func(src *T) { v.Store(*src) }},
+		{"Latch-to", func(dst *T) { l.LoadTo(dst) }, func(src *T) { l.Store(*src) }},
+		{"RWMutex", func(dst *T) { mu.RLock(); *dst = *guarded; mu.RUnlock() },
+			func(src *T) { mu.Lock(); *guarded = *src; mu.Unlock() }},
+		{"Pointer", func(dst *T) { *dst = *p.Load() },
+			func(src *T) { c := new(T); *c = *src; p.Store(c) }},
+	}
+}
+
+// BenchmarkStore models the one writer of such a record.
+func BenchmarkStore(b *testing.B) {
+	benchStore[[1]uint64](b, 8)
+	benchStore[[2]uint64](b, 16)
+	benchStore[[4]uint64](b, 32)
+	benchStore[[8]uint64](b, 64)
+	benchStore[[16]uint64](b, 128)
+	benchStore[[32]uint64](b, 256)
+	benchStore[[64]uint64](b, 512)
+	benchStore[[128]uint64](b, 1024)
+}
+
+func benchStore[T any](b *testing.B, size int) {
+	v := onHeap[seqlock.Value[T]]()
 	inc := func(*T) {}
-	for _, impl := range []struct {
-		name  string
-		store func()
-	}{
-		{"ours", func() { v.Store(*src) }},
-		{"ours-update", func() { v.Update(inc) }},
-		{"RWMutex", func() { mu.Lock(); *dst = *src; mu.Unlock() }},
-		{"Pointer", func() { c := new(T); *c = *src; p.Store(c) }},
-	} {
-		b.Run("impl="+impl.name+"/size="+size, func(b *testing.B) {
+	all := append(rivals[T](), rival[T]{name: "Value-update", store: func(*T) { v.Update(inc) }})
+	for _, impl := range all {
+		if impl.name == "Value-to" {
+			continue // Value's Store again
+		}
+		b.Run(fmt.Sprintf("size=%d/impl=%s", size, impl.name), func(b *testing.B) {
 			b.ReportAllocs()
+			src := onHeap[T]()
 			for b.Loop() {
-				impl.store()
+				impl.store(src)
 			}
 		})
 	}
 }
 
-// BenchmarkLoadBesideWriter models readers of 64 bytes beside a writer that
-// rests for a time between its writes, or not at all.
+// BenchmarkLoadBesideWriter models one reader beside a writer that rests for a
+// time between its writes, or not at all.
 func BenchmarkLoadBesideWriter(b *testing.B) {
 	if runtime.GOMAXPROCS(0) == 1 {
-		b.Skip("readers and writer need a processor each")
+		b.Skip("reader and writer need a processor each")
 	}
-	type T [8]uint64
-	for _, rest := range []time.Duration{time.Microsecond, 0} {
-		v, src := onHeap[seqlock.Value[T]](), onHeap[T]()
-		var mu sync.RWMutex
-		for _, impl := range []struct {
-			name  string
-			load  func(dst *T)
-			store func(x *T)
-		}{
-			{"ours", func(dst *T) { *dst = v.Load() }, func(x *T) { v.Store(*x) }},
-			{"RWMutex", func(dst *T) { mu.RLock(); *dst = *src; mu.RUnlock() }, func(x *T) { mu.Lock(); *src = *x; mu.Unlock() }},
-		} {
-			b.Run("impl="+impl.name+"/rest="+rest.String(), func(b *testing.B) {
+	benchLoadBeside[[1]uint64](b, 8)
+	benchLoadBeside[[2]uint64](b, 16)
+	benchLoadBeside[[4]uint64](b, 32)
+	benchLoadBeside[[8]uint64](b, 64)
+	benchLoadBeside[[16]uint64](b, 128)
+	benchLoadBeside[[32]uint64](b, 256)
+	benchLoadBeside[[64]uint64](b, 512)
+	benchLoadBeside[[128]uint64](b, 1024)
+}
+
+func benchLoadBeside[T any](b *testing.B, size int) {
+	for _, rest := range []time.Duration{10 * time.Microsecond, time.Microsecond, 0} {
+		for _, impl := range rivals[T]() {
+			b.Run(fmt.Sprintf("size=%d/rest=%v/impl=%s", size, rest, impl.name), func(b *testing.B) {
 				b.ReportAllocs()
-				x, dst := onHeap[T](), onHeap[T]()
-				defer beside(b, rest, func() { x[0]++; impl.store(x) })()
+				src, dst := onHeap[T](), onHeap[T]()
+				defer beside(b, rest, func() { impl.store(src) })()
 				for b.Loop() {
 					impl.load(dst)
 				}
