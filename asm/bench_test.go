@@ -139,9 +139,10 @@ func BenchmarkBlock(b *testing.B) {
 				w.CompareAndSwap(Column(), 1, 0, 0)
 			}
 		}},
-		{"SwapHere", func(n int) {
+		{"TryLock", func(n int) {
 			for range n {
-				w.SwapHere(1, 0, 0)
+				l, _ := w.TryLock(14)
+				l.Unlock()
 			}
 		}},
 		{"CompareAndSwapTwo", func(n int) {

@@ -319,7 +319,10 @@ func TestBlock_NoAllocation(t *testing.T) {
 			b.Sum(1)
 			b.CompareAndSwap(Column(), 1, 0, 1)
 			b.CompareAndSwapTwo(Column(), 1, 0, 1, 2, 1)
-			b.SwapHere(1, 1, 1)
+			if l, _ := b.TryLock(14); l != nil {
+				l.Own++
+				l.Unlock()
+			}
 			b.Push(3, 8, 1)
 			b.Pop(3)
 			b.AddWithin(13, 1, 1<<40)
@@ -362,10 +365,11 @@ func TestBlock_Columns(t *testing.T) {
 // storm.
 func TestHammerBlock(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
-		const goroutines, word, swapped, within, here, two, shadow = 16, 0, 1, 2, 3, 4, 5
+		const goroutines, word, swapped, within, two, shadow, lock = 16, 0, 1, 2, 3, 4, 6
 		n := storm.Size(4_000_000) / goroutines
 		var b Block
-		b.Alloc(6)
+		b.Alloc(8)
+		locked := make([]int64, Slots())
 		var threads atomic.Int64
 		one := func() {
 			b.Add(word, 1)
@@ -378,10 +382,13 @@ func TestHammerBlock(t *testing.T) {
 				old := b.Load(col, swapped)
 				ok = b.CompareAndSwap(col, swapped, old, old+1)
 			}
-			for ok := false; !ok; {
-				old := b.Load(Column(), here)
-				_, ok = b.SwapHere(here, old, old+1)
+			l, slot := b.TryLock(lock)
+			for ; l == nil; l, slot = b.TryLock(lock) {
+				runtime.Gosched()
 			}
+			locked[slot]++
+			l.Own++
+			l.Unlock()
 			for ok := false; !ok; {
 				col := Column()
 				old := b.Load(col, two)
@@ -403,7 +410,14 @@ func TestHammerBlock(t *testing.T) {
 		wg.Wait()
 		stop()
 		want := int64(goroutines*n) + threads.Load()
-		for i, got := range []int64{b.Sum(word), b.Sum(swapped), b.Sum(within) / 2, b.Sum(here), b.Sum(two)} {
+		inLock := int64(0)
+		for slot, n := range locked {
+			inLock += n
+			if own := b.Own(slot, lock); own != n || b.Held(slot, lock) {
+				t.Errorf("slot %d was locked %d times and says %d; held: %v", slot, n, own, b.Held(slot, lock))
+			}
+		}
+		for i, got := range []int64{b.Sum(word), b.Sum(swapped), b.Sum(within) / 2, inLock, b.Sum(two)} {
 			if got != want {
 				t.Errorf("word %d: %d updates were counted as %d", i, want, got)
 			}
@@ -506,16 +520,17 @@ func TestBlock_AddWithin(t *testing.T) {
 func TestBlock_Zero(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
 		stay(t, func() {
-			var added, within, swapped Block
+			var added, within, locked Block
 			added.Add(0, 1)
 			col, ok := within.AddWithin(0, 1, 10)
-			col2, ok2 := swapped.SwapHere(0, 0, 1)
-			if !ok || within.Load(col, 0) != 1 || !ok2 || swapped.Load(col2, 0) != 1 {
-				t.Errorf("AddWithin %d, %v; SwapHere %d, %v", col, ok, col2, ok2)
+			locked.Alloc(2)
+			l, slot := locked.TryLock(0)
+			if !ok || within.Load(col, 0) != 1 || l == nil || !locked.Held(slot, 0) {
+				t.Errorf("AddWithin %d, %v; TryLock %d", col, ok, slot)
 			}
 			for c := columns; tier.Current() == tier.RSEQ && c < 2*columns; c++ {
-				if added.Load(c, 0)+within.Load(c, 0)+swapped.Load(c, 0) != 0 {
-					t.Errorf("Add %d, AddWithin %d, SwapHere %d in a column for threads that fall back", added.Load(c, 0), within.Load(c, 0), swapped.Load(c, 0))
+				if added.Load(c, 0)+within.Load(c, 0)+locked.Load(c, 0) != 0 {
+					t.Errorf("Add %d, AddWithin %d, TryLock %d in a column for threads that fall back", added.Load(c, 0), within.Load(c, 0), locked.Load(c, 0))
 				}
 			}
 		})

@@ -230,7 +230,7 @@ func blockAddSlow(b *Block, i int, delta int64) {
 		p := pin.Pin()
 		if p < columns {
 			w := l.word(tierPinned, p, i)
-			storeRelease(w, *w+delta) // the P's own word: nobody else stores to it
+			StoreRelease(w, *w+delta) // the P's own word: nobody else stores to it
 			pin.Unpin()
 			return
 		}
@@ -250,6 +250,11 @@ func (l *lease) word(t, c, i int) *int64 {
 	return (*int64)(unsafe.Add(l.base, (t*columns+c)<<columnShift+i*8))
 }
 
+// lockAt returns the lock at word i of a slot. b, which the caller keeps reachable, keeps its words.
+func (b *Block) lockAt(slot, i int) *Lock {
+	return (*Lock)(unsafe.Pointer(b.words().word(0, slot, i)))
+}
+
 // column is word for a column number as Column returns it in tier t.
 func (l *lease) column(t, col, i int) *int64 {
 	switch {
@@ -261,9 +266,9 @@ func (l *lease) column(t, col, i int) *int64 {
 	return l.word(tierShared, col-columns, i)
 }
 
-// storeRelease stores v in a word that only the caller stores to. On amd64 every
+// StoreRelease stores v in a word that only the caller stores to. On amd64 every
 // store is a release, and an atomic one would be locked.
-func storeRelease(w *int64, v int64) {
+func StoreRelease(w *int64, v int64) {
 	if runtime.GOARCH == "amd64" {
 		*w = v
 	} else {

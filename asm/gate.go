@@ -76,7 +76,9 @@ func (g *Gate) Shut() {
 	l.mu.Unlock()
 	// A sequence that loaded base before has been committed, or is aborted and
 	// loads nil. Pairs with ARM in rseq_$GOARCH.h.
-	fenceSequences()
+	if !gate.NoFence {
+		fenceSequences()
+	}
 }
 
 // gateAddSlow is where gateAdd goes when a sequence cannot be used.

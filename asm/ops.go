@@ -58,20 +58,6 @@ func sharedOf(t, col int) (c int, ok bool) {
 	return col, uint(col) < uint(columns)
 }
 
-// SwapHere is CompareAndSwap in the caller's column, which it returns. It
-// returns false if the word there is not old.
-func (b *Block) SwapHere(i int, old, new int64) (col int, ok bool) {
-	for {
-		c := blockSwapHere(b, i, old, new)
-		if c != seqCannot {
-			return c, c >= 0
-		}
-		if !b.ready() {
-			return b.here(func(w cells) bool { return w.swap(i, old, new) })
-		}
-	}
-}
-
 // CompareAndSwapTwo is CompareAndSwap that also stores newj in word j, before
 // it stores new. A sequence that is aborted in between leaves newj behind: word
 // j must mean nothing until word i says so.
@@ -97,21 +83,6 @@ func (b *Block) CompareAndSwapTwo(col, i int, old, new int64, j int, newj int64)
 		return cells{l, tierShared, col}.swapTwo(i, old, new, j, newj)
 	}
 	return false
-}
-
-// Release stores 0 in word i of column col, for a caller that took the word from
-// 0 by SwapHere or CompareAndSwap and so is the only one to change it, wherever
-// it runs now. It is a store-release, and a full barrier until Membarrier has
-// returned nil.
-func (b *Block) Release(col, i int) {
-	l := b.words()
-	w := l.column(currentTier(), col, i)
-	if !raceEnabled && canFence.Load() {
-		storeRelease(w, 0)
-	} else {
-		atomic.StoreInt64(w, 0)
-	}
-	runtime.KeepAlive(l)
 }
 
 // Push pushes v on the stack in the caller's column: word i is the number of
@@ -212,7 +183,7 @@ func (w cells) store(i int, v int64) {
 	if w.t == tierShared {
 		atomic.StoreInt64(w.l.word(w.t, w.c, i), v)
 	} else {
-		storeRelease(w.l.word(w.t, w.c, i), v)
+		StoreRelease(w.l.word(w.t, w.c, i), v)
 	}
 }
 

@@ -5,15 +5,15 @@
 
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·casCS(SB), NOPTR, $32
-GLOBL ·swapCS(SB), NOPTR, $32
+GLOBL ·lockCS(SB), NOPTR, $32
 GLOBL ·twoCS(SB), NOPTR, $32
 GLOBL ·pushCS(SB), NOPTR, $32
 GLOBL ·popCS(SB), NOPTR, $32
 GLOBL ·withinCS(SB), NOPTR, $32
 DATA ·casCode(SB)/8, $·blockCompareAndSwap(SB)
 GLOBL ·casCode(SB), NOPTR|RODATA, $8
-DATA ·swapCode(SB)/8, $·blockSwapHere(SB)
-GLOBL ·swapCode(SB), NOPTR|RODATA, $8
+DATA ·lockCode(SB)/8, $·blockTryLock(SB)
+GLOBL ·lockCode(SB), NOPTR|RODATA, $8
 DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
 GLOBL ·twoCode(SB), NOPTR|RODATA, $8
 DATA ·pushCode(SB)/8, $·blockPush(SB)
@@ -61,32 +61,34 @@ no:
 	MOVQ NO, ret+40(FP)
 	RET
 
-// func blockSwapHere(b *Block, i int, old, new int64) int
+// func blockTryLock(b *Block, i int) (l *Lock, slot int)
 //
-//	if w[i] != old { return NO }
-//	w[i] = new
-TEXT ·blockSwapHere(SB), NOSPLIT|NOFRAME, $0-40
-	LOAD_BLOCK(·swapCS, cannot)
-	MOVQ old+16(FP), DI
-	MOVQ new+24(FP), R9
+//	if w[i] != 0 { return nil, 0 }
+//	w[i] = 1
+TEXT ·blockTryLock(SB), NOSPLIT|NOFRAME, $0-32
+	LOAD_BLOCK(·lockCS, slow)
+	MOVL $1, R9
 
 rearm:
-	ARM(cannot)
+	ARM(slow)
 	MOVQ CX, R11
 	SHLQ $16, CX
-	CMPQ (R13)(CX*1), DI
+	CMPQ (R13)(CX*1), $0
 	JNE  no
 	MOVQ R9, (R13)(CX*1)
-	MOVQ R11, ret+32(FP)
+	MOVQ R11, ret1+24(FP)
+	ADDQ R13, CX
+	MOVQ CX, ret+16(FP)
 	RET
 	AGAIN(rearm)
 
-cannot:
-	MOVQ CANNOT, ret+32(FP)
-	RET
+slow:
+	JMP ·blockTryLockSlow(SB)
 
 no:
-	MOVQ NO, ret+32(FP)
+	XORL CX, CX
+	MOVQ CX, ret+16(FP)
+	MOVQ CX, ret1+24(FP)
 	RET
 
 // func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int

@@ -5,15 +5,15 @@
 
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·casCS(SB), NOPTR, $32
-GLOBL ·swapCS(SB), NOPTR, $32
+GLOBL ·lockCS(SB), NOPTR, $32
 GLOBL ·twoCS(SB), NOPTR, $32
 GLOBL ·pushCS(SB), NOPTR, $32
 GLOBL ·popCS(SB), NOPTR, $32
 GLOBL ·withinCS(SB), NOPTR, $32
 DATA ·casCode(SB)/8, $·blockCompareAndSwap(SB)
 GLOBL ·casCode(SB), NOPTR|RODATA, $8
-DATA ·swapCode(SB)/8, $·blockSwapHere(SB)
-GLOBL ·swapCode(SB), NOPTR|RODATA, $8
+DATA ·lockCode(SB)/8, $·blockTryLock(SB)
+GLOBL ·lockCode(SB), NOPTR|RODATA, $8
 DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
 GLOBL ·twoCode(SB), NOPTR|RODATA, $8
 DATA ·pushCode(SB)/8, $·blockPush(SB)
@@ -62,33 +62,30 @@ no:
 	MOVD R11, ret+40(FP)
 	RET
 
-// func blockSwapHere(b *Block, i int, old, new int64) int
+// func blockTryLock(b *Block, i int) (l *Lock, slot int)
 //
-//	if w[i] != old { return -1 }
-//	w[i] = new
-TEXT ·blockSwapHere(SB), NOSPLIT|NOFRAME, $0-40
-	LOAD_BLOCK(·swapCS, cannot)
-	MOVD old+16(FP), R9
-	MOVD new+24(FP), R10
+//	if w[i] != 0 { return nil, 0 }
+//	w[i] = 1
+TEXT ·blockTryLock(SB), NOSPLIT|NOFRAME, $0-32
+	LOAD_BLOCK(·lockCS, slow)
+	MOVD $1, R10
 
 rearm:
-	ARM(cannot)
+	ARM(slow)
 	LDAR (R6), R1
-	CMP  R9, R1
-	BNE  no
+	CBNZ R1, no
 	STLR R10, (R6)
-	MOVD R11, ret+32(FP)
+	MOVD R6, ret+16(FP)
+	MOVD R11, ret1+24(FP)
 	RET
 	AGAIN(rearm)
 
-cannot:
-	MOVD $-2, R11
-	MOVD R11, ret+32(FP)
-	RET
+slow:
+	JMP ·blockTryLockSlow(SB)
 
 no:
-	MOVD $-1, R11
-	MOVD R11, ret+32(FP)
+	MOVD ZR, ret+16(FP)
+	MOVD ZR, ret1+24(FP)
 	RET
 
 // func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int

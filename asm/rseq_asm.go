@@ -15,15 +15,17 @@ func blockAdd(b *Block, i int, delta int64)
 // gateAdd is blockAdd that jumps to gateAddSlow instead.
 func gateAdd(b *Block, i int, delta int64)
 
+// blockTryLock takes the lock at word i in the column of the CPU it runs on and
+// returns it and the column, or nil. Where it cannot it jumps to
+// blockTryLockSlow.
+func blockTryLock(b *Block, i int) (*Lock, int)
+
 // The other operations return the column they worked in, or one of two negative
 // numbers: seqNo, the condition did not hold, or seqCannot, no sequence could
 // run. See the Block methods that use them.
 
 //go:noescape
 func blockCompareAndSwap(b *Block, i, col int, old, new int64) int
-
-//go:noescape
-func blockSwapHere(b *Block, i int, old, new int64) int
 
 //go:noescape
 func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int

@@ -401,8 +401,8 @@ type csDescriptor struct {
 
 // Defined in the assembly: descriptors, and the addresses of the functions.
 var (
-	addCS, gateCS, probeCS, casCS, swapCS, twoCS, pushCS, popCS, withinCS, logCS                     csDescriptor
-	addCode, gateCode, probeCode, casCode, swapCode, twoCode, pushCode, popCode, withinCode, logCode *[sequenceLen]byte
+	addCS, gateCS, probeCS, casCS, lockCS, twoCS, pushCS, popCS, withinCS, logCS                     csDescriptor
+	addCode, gateCode, probeCode, casCode, lockCode, twoCode, pushCode, popCode, withinCode, logCode *[sequenceLen]byte
 )
 
 func sequences() []sequence {
@@ -411,7 +411,7 @@ func sequences() []sequence {
 		{"gateAdd", gateCode, &gateCS, addCommit},
 		{"rseqProbe", probeCode, &probeCS, probeCommit},
 		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
-		{"blockSwapHere", swapCode, &swapCS, storeCommit},
+		{"blockTryLock", lockCode, &lockCS, storeCommit},
 		{"blockSwapTwo", twoCode, &twoCS, stackCommit},
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},

@@ -30,8 +30,9 @@ func cpu() int {
 func blockAdd(b *Block, i int, delta int64) { blockAddSlow(b, i, delta) }
 func gateAdd(b *Block, i int, delta int64)  { gateAddSlow(b, i, delta) }
 
+func blockTryLock(b *Block, i int) (*Lock, int) { return blockTryLockSlow(b, i) }
+
 func blockCompareAndSwap(*Block, int, int, int64, int64) int      { return seqCannot }
-func blockSwapHere(*Block, int, int64, int64) int                 { return seqCannot }
 func blockSwapTwo(*Block, int, int, int64, int64, int, int64) int { return seqCannot }
 func blockPush(*Block, int, int, int64) int                       { return seqCannot }
 func blockPop(*Block, int) (int, int64)                           { return seqCannot, 0 }

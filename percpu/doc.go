@@ -8,6 +8,7 @@
 //   - [BatchCounter] is a counter whose approximate value costs one load.
 //   - [Local] holds one value of any type for each CPU and lends it out.
 //   - [Ring] is a trace buffer for each CPU, read as one in the order of time.
+//   - [Pool] keeps objects for reuse, and unlike sync.Pool gives them all back.
 //   - [RWMutex] is a sync.RWMutex for data that is hardly ever written.
 //   - [Ref] counts references to something whose owner lets go once.
 //
@@ -27,11 +28,12 @@
 // Counter takes a lock for its memory. Sum is wait-free but for Reset beside
 // it. BatchCounter.Add takes a lock once for each batch. Local and RWMutex are
 // locks. Ring.Write never waits for a reader, and is wait-free but in the shared
-// tier, where it takes a lock. Ref is wait-free until Kill and lock-free after.
+// tier, where it takes a lock. Ref is wait-free until Kill and lock-free after. Pool
+// takes a lock where a stack runs empty or full, once for half a stack.
 //
 // # Memory ordering
 //
-// A Local, a Ring, an RWMutex and a Ref order as their comments say. A Counter, a
+// A Local, a Pool, a Ring, an RWMutex and a Ref order as their comments say. A Counter, a
 // BatchCounter and Words are for counting, not for synchronizing: that a Sum counted an Add
 // does not mean that what the adder wrote before is visible. An Add that
 // happens before a Sum, by any means of the Go memory model, is counted by it.

@@ -36,6 +36,7 @@ func (g *gated) inside() int64 {
 }
 
 func init() {
+	gate.NoFence = mutant == mutantNoFence
 	gate.Slow = func(p unsafe.Pointer, i int, delta int64) {
 		if (*gated)(p).isRef {
 			(*Ref)(p).slow(i)

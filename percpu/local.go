@@ -18,16 +18,18 @@ import (
 // not be copied.
 type Local[T any] struct {
 	_     noCopy
-	locks asm.Block // one word in each column: 0, or 1 while the slot is lent
-	slots []localSlot[T]
+	locks asm.Block                      // one asm.Lock in each column
+	slots []atomic.Pointer[localSlot[T]] // one for each slot of locks; once set, stays
 	init  func(cpu int) T
 }
 
-// A localSlot belongs to a column of locks. Slots are padded to two cache lines
-// from each other, since the processor fetches lines in pairs.
+// A localSlot is padded to two cache lines from its neighbours, since the
+// processor fetches lines in pairs.
 type localSlot[T any] struct {
-	value T // the borrower's
-	// made says that value was made; stored by the borrower.
+	_     [128]byte
+	value T // of the holder of the slot's lock
+
+	// made says that value was made; stored by the holder.
 	made atomic.Bool
 
 	// waiters is how many goroutines are about to wait, or wait, for wake.
@@ -39,13 +41,13 @@ type localSlot[T any] struct {
 }
 
 // NewLocal returns a Local whose Ts are made by init when they are first
-// wanted, for the column that they are for: a CPU number where there are
-// restartable sequences. There are more columns, for threads that fall back.
-// A nil init leaves them zero.
+// wanted. Its argument is the number of the CPU that the T is for, where there are
+// restartable sequences; higher numbers are for threads that fall back, and
+// where there are none, for others. A nil init leaves the Ts zero.
 func NewLocal[T any](init func(cpu int) T) *Local[T] {
-	asm.Membarrier() // so that Release is cheap where wait can fence
-	l := &Local[T]{slots: make([]localSlot[T], asm.ColumnCount()), init: init}
-	l.locks.Alloc(1)
+	asm.Membarrier() // so that unlocking is cheap where wait can fence
+	l := &Local[T]{slots: make([]atomic.Pointer[localSlot[T]], asm.Slots()), init: init}
+	l.locks.Alloc(2)
 	return l
 }
 
@@ -58,73 +60,96 @@ func NewLocal[T any](init func(cpu int) T) *Local[T] {
 // takes about as long as two Adds of a Counter, and does not allocate. It waits
 // if the T is lent to a goroutine that blocks or was preempted.
 func (l *Local[T]) Do(fn func(v *T)) {
-	col := l.lock()
-	defer l.unlock(col)
-	s := &l.slots[col]
+	lock, slot := l.locks.TryLock(0)
+	if lock == nil {
+		lock, slot = l.lockSlow()
+	}
+	if mutant == mutantNoLock {
+		lock.UnlockBarrier()
+	}
+	s := l.slots[slot].Load()
+	if s == nil {
+		s = l.makeSlot(slot)
+	}
+	defer s.unlock(lock)
+	if raceEnabled {
+		s.waiters.Load() // the race detector does not see the lock
+	}
 	if !s.made.Load() {
-		if l.init != nil {
-			s.value = l.init(col)
-		}
-		s.made.Store(true)
+		l.make(s, slot)
 	}
 	fn(&s.value)
 }
 
-// All returns an iterator over the Ts that were made, with their columns. It
-// does not borrow them: the caller sees to it that nobody changes them, or has
-// made them of atomics.
+// make makes the T of slot s. The caller holds its lock.
+func (l *Local[T]) make(s *localSlot[T], slot int) {
+	if l.init != nil {
+		s.value = l.init(slot)
+	}
+	s.made.Store(true) // Pairs with the load in All.
+}
+
+// makeSlot returns slot s, for a caller who holds its lock, or who waits for it.
+func (l *Local[T]) makeSlot(slot int) *localSlot[T] {
+	l.slots[slot].CompareAndSwap(nil, new(localSlot[T]))
+	return l.slots[slot].Load()
+}
+
+// All returns an iterator over the Ts that were made, with the numbers that init
+// was called with. It does not borrow them: the caller sees to it that nobody changes
+// them, or has made them of atomics.
 func (l *Local[T]) All() iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
-		for col := range l.slots {
-			if s := &l.slots[col]; s.made.Load() && !yield(col, &s.value) {
+		for slot := range l.slots {
+			if s := l.slots[slot].Load(); s != nil && s.made.Load() && !yield(slot, &s.value) {
 				return
 			}
 		}
 	}
 }
 
-// lock borrows the slot of the caller's column and returns the column.
-func (l *Local[T]) lock() int {
+// lockSlow locks a slot of the caller's and returns the lock and the slot.
+func (l *Local[T]) lockSlow() (lock *asm.Lock, slot int) {
 	for tries := 0; ; tries++ {
-		if col, ok := l.locks.SwapHere(0, 0, 1); ok {
-			if raceEnabled {
-				l.slots[col].waiters.Load() // the race detector does not see locks
-			}
-			return col
+		if lock, slot = l.locks.TryLock(0); lock != nil {
+			return lock, slot
 		}
 		if tries < 16 {
 			asm.Pause()
 		} else {
-			l.wait(asm.Column())
+			l.wait(asm.Slot())
 		}
 	}
 }
 
-// unlock gives slot col back. The caller may be anywhere by now.
-func (l *Local[T]) unlock(col int) {
-	s := &l.slots[col]
+// unlock gives slot s back. The caller may be anywhere by now.
+func (s *localSlot[T]) unlock(lock *asm.Lock) {
 	if raceEnabled {
 		s.waiters.Add(0)
 	}
-	l.locks.Release(col, 0)
+	lock.UnlockBarrier()
 	// The load may pass the store. Pairs with the Fence in wait.
 	if s.waiters.Load() > 0 {
-		s.mu.Lock()
-		if s.wake != nil {
-			close(s.wake)
-			s.wake = nil
-		}
-		s.mu.Unlock()
+		s.wakeAll()
 	}
 }
 
-// wait waits until slot col is given back, if it is lent.
-func (l *Local[T]) wait(col int) {
-	s := &l.slots[col]
+func (s *localSlot[T]) wakeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake != nil {
+		close(s.wake)
+		s.wake = nil
+	}
+}
+
+// wait waits until a slot is given back, if it is lent.
+func (l *Local[T]) wait(slot int) {
+	s := l.makeSlot(slot)
 	s.waiters.Add(1)
 	defer s.waiters.Add(-1)
-	// Either the borrower sees waiters, or we see that the slot is back. Pairs
-	// with unlock, where Release is a full barrier if there is no Fence.
+	// Either the holder sees waiters, or we see that the slot is back. Pairs
+	// with unlock, where UnlockBarrier is a full barrier if there is no Fence.
 	if asm.Membarrier() == nil {
 		asm.Fence()
 	}
@@ -134,7 +159,7 @@ func (l *Local[T]) wait(col int) {
 	}
 	wake := s.wake
 	s.mu.Unlock()
-	if l.locks.Load(col, 0) != 0 {
+	if l.locks.Held(slot, 0) {
 		<-wake
 	}
 }

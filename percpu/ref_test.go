@@ -1,9 +1,13 @@
 package percpu
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/quiesce-go/quiesce/asm"
 )
 
 // TestFault_P14: Kill beside Gets and Puts of all kinds: release runs once, when
@@ -53,6 +57,65 @@ func TestFault_P14(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHammerRef: Kill finds every reference that is out, however close it comes to
+// the Get. Twin: nofence.
+func TestHammerRef(t *testing.T) {
+	long := 200 * time.Millisecond
+	if testing.Short() {
+		long = 50 * time.Millisecond
+	}
+	if mutant != mutantNone {
+		long = 20 * time.Second
+	}
+	var released atomic.Int64
+	r := NewRef(func() { released.Add(1) })
+	var stop, failed atomic.Bool
+	var got atomic.Int64
+	var wg sync.WaitGroup
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		wg.Go(func() {
+			defer func() {
+				if why := recover(); why != nil {
+					failed.Store(true)
+					t.Error("it panics: ", why)
+				}
+			}()
+			for n := 0; !stop.Load(); n++ {
+				if !r.TryGetLive() {
+					continue
+				}
+				if r.Zero() {
+					failed.Store(true)
+					t.Error("no references, with one out")
+					return
+				}
+				r.Put()
+				got.Add(1)
+			}
+		})
+	}
+	rounds := int64(0)
+	for start := time.Now(); time.Since(start) < long && !failed.Load(); rounds++ {
+		for range rounds % 64 {
+			asm.Pause()
+		}
+		r.Kill()
+		for end := time.Now().Add(10 * time.Second); released.Load() <= rounds && !failed.Load() && time.Now().Before(end); {
+			runtime.Gosched()
+		}
+		if !failed.Load() && (released.Load() != rounds+1 || !r.Zero()) {
+			failed.Store(true)
+			t.Errorf("round %d: released %d times", rounds, released.Load())
+		}
+		if !failed.Load() {
+			r.Reinit()
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("%d rounds, %d references", rounds, got.Load())
 }
 
 func TestRefMisuse(t *testing.T) {

@@ -98,7 +98,7 @@ func (rw *RWMutex) TryRLock() bool {
 // Lock locks rw for writing.
 func (rw *RWMutex) Lock() {
 	rw.inner.Lock()
-	if rw.plain() {
+	if rw.plain() || mutant == mutantNoLook {
 		return
 	}
 	rw.gate.Shut()

@@ -9,3 +9,7 @@ import "unsafe"
 // Slow is set by package percpu before it makes a Gate. It is called with the
 // address of the Gate and the arguments of the Add that could not be made.
 var Slow func(g unsafe.Pointer, i int, delta int64)
+
+// NoFence leaves the fence out of Gate.Shut. Only broken twins of package percpu,
+// which exist to show that the tests can fail, set it.
+var NoFence bool

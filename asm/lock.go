@@ -1,0 +1,93 @@
+package asm
+
+import (
+	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
+)
+
+// A Lock is two words of a Block in one column, and guards what a program keeps for that column: liburcu's and
+// librseq's per-CPU lock. It is taken by a restartable sequence, so without a locked instruction, and held like
+// any other lock: the holder may be preempted, block, and go on on another CPU.
+//
+// The columns of all tiers are numbered here, because the holder may lose its tier: a slot below [Columns] is a
+// CPU's, the others belong to Ps and to threads that fall back.
+type Lock struct {
+	held int64 // 0 or 1
+
+	// Own is the holder's, to keep something beside the lock.
+	Own int64
+}
+
+// Slots returns the number of slots that TryLock can return.
+func Slots() int { return tierCount * columns }
+
+// Slot returns the slot that a TryLock of the caller would return now.
+func Slot() int {
+	col := Column()
+	switch t := currentTier(); {
+	case t == tierShared:
+		return tierShared*columns + col
+	case col >= columns:
+		return tierShared*columns + col - columns
+	default:
+		return t*columns + col
+	}
+}
+
+// TryLock takes the lock in words i and i+1 of the caller's column and returns it and its slot, or nil if it is
+// taken, by whomever. The Lock may be used as long as b is reachable. TryLock compiles to one call, does not block,
+// and does not allocate. On the zero Block it is undefined.
+//
+// It is a load-acquire: what Unlock was ordered after, it is ordered before. It is no fence: a later load may pass
+// the store to the lock. Fence orders those.
+func (b *Block) TryLock(i int) (l *Lock, slot int) { return blockTryLock(b, i) }
+
+// Unlock gives the lock back, wherever the caller runs now. It is a store-release.
+func (l *Lock) Unlock() { StoreRelease(&l.held, 0) }
+
+// UnlockBarrier is Unlock, and a full barrier until Membarrier has returned nil.
+func (l *Lock) UnlockBarrier() {
+	if raceEnabled || !canFence.Load() {
+		atomic.StoreInt64(&l.held, 0)
+	} else {
+		l.Unlock()
+	}
+}
+
+// Held reports whether somebody holds the lock in words i and i+1 of a slot. It is a load-acquire.
+func (b *Block) Held(slot, i int) bool { return atomic.LoadInt64(&b.lockAt(slot, i).held) != 0 }
+
+// Own returns Own of the lock in words i and i+1 of a slot, by an atomic load.
+func (b *Block) Own(slot, i int) int64 { return atomic.LoadInt64(&b.lockAt(slot, i).Own) }
+
+// SetOwn sets Own of the lock in words i and i+1 of a slot, for a caller that keeps others from locking it.
+func (b *Block) SetOwn(slot, i int, v int64) { StoreRelease(&b.lockAt(slot, i).Own, v) }
+
+// blockTryLockSlow is where blockTryLock goes when a sequence cannot be used.
+func blockTryLockSlow(b *Block, i int) (l *Lock, slot int) {
+	if b.ready() {
+		return blockTryLock(b, i)
+	}
+	if currentTier() == tierPinned {
+		p := pin.Pin()
+		if p < columns {
+			slot = tierPinned*columns + p
+			l = b.lockAt(slot, i)
+			if atomic.LoadInt64(&l.held) == 0 { // Pairs with Unlock.
+				StoreRelease(&l.held, 1)
+			} else {
+				l = nil
+			}
+			pin.Unpin()
+			return l, slot
+		}
+		pin.Unpin()
+	}
+	markUsed(tierShared)
+	slot = tierShared*columns + sharedColumn()
+	if l = b.lockAt(slot, i); !atomic.CompareAndSwapInt64(&l.held, 0, 1) {
+		l = nil
+	}
+	return l, slot
+}

@@ -1,0 +1,11 @@
+package percpu
+
+// The faults that a build with the tag quiesce_mutant can have, by the name in the
+// environment variable QUIESCE_MUTANT.
+const (
+	mutantNone    = ""
+	mutantNoStop  = "nostop"  // Pool.Drain does not wait for who is pinned
+	mutantNoFence = "nofence" // Ref.Kill and RWMutex.Lock shut the gate without a fence
+	mutantNoLook  = "nolook"  // readers of an RWMutex do not look for a writer
+	mutantNoLock  = "nolock"  // a Local is lent without its lock
+)
