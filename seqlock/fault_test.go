@@ -71,7 +71,7 @@ func TestFault_S1(t *testing.T) {
 // it on processors with and without those atomics.
 func TestFault_S2(t *testing.T) {
 	for _, im := range implementations {
-		if n := torn(im.load, im.store, 300*time.Millisecond); n > 0 {
+		if n := torn(im.load, im.store, intactFor()); n > 0 {
 			t.Errorf("%s: torn read", im.name)
 		}
 	}
@@ -146,7 +146,7 @@ func TestFault_S4(t *testing.T) {
 	if !l.Retry(s) {
 		t.Error("Lock: a read that a write fell into is valid")
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[*Count](), reflect.TypeFor[*Lock](), reflect.TypeFor[*Value[int]]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[*Count](), reflect.TypeFor[*Lock](), reflect.TypeFor[*Value[int]](), reflect.TypeFor[*Latch[int]]()} {
 		for i := range typ.NumMethod() {
 			if name := typ.Method(i).Name; strings.Contains(name, "Reset") || strings.Contains(name, "Set") {
 				t.Errorf("%v has a method %s", typ, name)

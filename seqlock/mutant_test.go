@@ -102,6 +102,15 @@ func tornBeside(load, store func(x *words128), limit time.Duration) (n int) {
 	return n
 }
 
+// intactFor is for how long nothing may be torn that is not broken. What is gives
+// a torn read within a few milliseconds.
+func intactFor() time.Duration {
+	if testing.Short() {
+		return 30 * time.Millisecond
+	}
+	return 100 * time.Millisecond
+}
+
 func splat(w uint64) (x words128) {
 	for j := range x {
 		x[j] = w
@@ -150,19 +159,19 @@ func TestMutants(t *testing.T) {
 		t.Error("hammerSize finds nothing wrong with a load without its last step")
 	}
 	for _, im := range latches {
-		if tornLatch(im.load, im.write, 100*time.Millisecond) != 0 {
+		if tornLatch(im.load, im.write, intactFor()) != 0 {
 			t.Errorf("%s: torn read of a Latch", im.name)
 		}
 	}
 	for _, im := range implementations {
-		if torn(im.load, im.store, 100*time.Millisecond) != 0 {
+		if torn(im.load, im.store, intactFor()) != 0 {
 			t.Errorf("%s: torn read beside store", im.name)
 		}
 		if torn(im.load, func(h *head, src any, n uintptr) {
 			h.lock()
 			im.publish(h, src, n)
 			h.unlock()
-		}, 100*time.Millisecond) != 0 {
+		}, intactFor()) != 0 {
 			t.Errorf("%s: torn read beside publish", im.name)
 		}
 	}
