@@ -58,8 +58,10 @@ func TestLog_Make(t *testing.T) {
 		}
 	}
 	var zero Log
-	if p := panics(func() { zero.Write(1, nil) }); p != "asm: Log.Write before Make" {
-		t.Errorf("Write to a zero Log: panic %v", p)
+	for name, f := range map[string]func(){"Write": func() { zero.Write(1, nil) }, "End": func() { zero.End(0) }} {
+		if p := panics(f); p != notMade {
+			t.Errorf("%s of a zero Log: panic %v", name, p)
+		}
 	}
 	onTiers(t, func(t *testing.T) {
 		for size, want := range map[int]int{1: 32, 32: 32, 33: 64, 4096: 4096, 5000: 8192, 1 << 20: 1 << 20} {

@@ -8,8 +8,11 @@ import (
 	"math/bits"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
 // A Log is a buffer of records in each column, in which a record becomes visible
@@ -46,6 +49,15 @@ type Log struct {
 	mask    uint64                    // the number of words in a buffer, less 1
 	stride  uint64                    // bytes from a column's buffer to the next one's
 	buffers [tierCount]unsafe.Pointer // of column 0 in each tier; nil until makeBuffers, and then stays
+
+	locks []logLock // of the writers of the shared tier's columns; made before its buffers
+}
+
+// A logLock is two cache lines away from the next one, because processors fetch
+// lines in pairs.
+type logLock struct {
+	sync.Mutex
+	_ [128 - unsafe.Sizeof(sync.Mutex{})]byte
 }
 
 // The words of a Log's Block.
@@ -65,6 +77,8 @@ const (
 
 	logWords = logTail + 1
 )
+
+const notMade = "asm: use of a Log that Make has not made (of a percpu.Ring that NewRing has not)"
 
 const (
 	recordHeader = 2 // words
@@ -119,31 +133,36 @@ func logFull(l *Log, _ uint32, _ []byte) bool {
 // logSlow is where logWrite goes when a sequence cannot be used: for the reasons
 // that blockAddSlow has, because the tier has no buffers yet, or because payload
 // is long.
+//
+//lint:ignore U1000 the assembly jumps to it
 func logSlow(l *Log, event uint32, payload []byte) bool {
 	if l.stride == 0 {
-		panic("asm: Log.Write before Make")
+		panic(notMade)
 	}
 	decide()
 	if l.ready() {
 		return logWrite(l, event, payload)
 	}
-	missing := -1
-	write := func(w cells) bool {
-		if atomic.LoadPointer(&l.buffers[w.t]) == nil {
-			missing = w.t
-			return false
+	t := currentTier()
+	if t == tierPinned && l.makeBuffers(tierPinned) {
+		p := pin.Pin()
+		if p < columns {
+			ok := cells{l.ends.lease.Load(), tierPinned, p}.log(l, event, payload)
+			pin.Unpin()
+			return ok || logFull(l, event, payload)
 		}
-		return w.log(l, event, payload)
+		pin.Unpin()
 	}
-	for {
-		if _, ok := l.ends.here(write); ok {
-			return true
-		}
-		if missing < 0 || !l.makeBuffers(missing) {
-			return logFull(l, event, payload)
-		}
-		missing = -1
+	if !l.makeBuffers(tierShared) {
+		return logFull(l, event, payload)
 	}
+	w := cells{l.ends.lease.Load(), tierShared, sharedColumn()}
+	mu := &l.locks[w.c]
+	mu.Lock()
+	ok := w.log(l, event, payload)
+	mu.Unlock()
+	runtime.KeepAlive(w.l)
+	return ok || logFull(l, event, payload)
 }
 
 // ready gives the rseq tier buffers and the thread an area, and reports whether
@@ -158,6 +177,9 @@ func (l *Log) ready() bool {
 
 // makeBuffers gives tier t buffers if it has none, and reports whether it has.
 func (l *Log) makeBuffers(t int) bool {
+	if atomic.LoadPointer(&l.buffers[t]) != nil {
+		return true
+	}
 	pool.Lock()
 	defer pool.Unlock()
 	if l.buffers[t] != nil {
@@ -174,6 +196,9 @@ func (l *Log) makeBuffers(t int) bool {
 	}
 	// Whoever uses a buffer keeps the lease alive, as for the words.
 	runtime.AddCleanup(l.ends.lease.Load(), func(c chunk) { unmapChunk(c.p, c.n) }, chunk{p, n})
+	if t == tierShared {
+		l.locks = make([]logLock, columns)
+	}
 	atomic.StorePointer(&l.buffers[t], p)
 	return true
 }
@@ -181,8 +206,8 @@ func (l *Log) makeBuffers(t int) bool {
 // recordWords returns the number of words of a record.
 func recordWords(payload int) uint64 { return recordHeader + (uint64(payload)+7)/8 }
 
-// log does what logWrite does. In the shared tier the caller holds the lease's
-// lock, so that a column's writers come one at a time there too.
+// log does what logWrite does. The caller is pinned or, in the shared tier, holds
+// the column's lock, so that a column's writers come one at a time.
 func (w cells) log(l *Log, event uint32, payload []byte) bool {
 	head := uint64(w.load(logHead))
 	end := head + recordWords(len(payload))
@@ -236,13 +261,16 @@ func (l *Log) Columns() int { return tierCount * columns }
 // writers of the records before it did before their Writes is visible.
 func (l *Log) End(col int) uint64 {
 	le := l.ends.lease.Load()
+	if le == nil {
+		panic(notMade)
+	}
 	// Pairs with the commit of logWrite and of cells.log.
 	end := atomic.LoadInt64(le.word(0, col, logHead))
-	if raceEnabled {
+	if c := col - tierShared*columns; raceEnabled && c >= 0 && end != 0 {
 		// The race detector does not see words that are not on the heap, and would
 		// not know of the order that they make. It sees the lock.
-		le.mu.Lock()
-		le.mu.Unlock()
+		l.locks[c].Lock()
+		l.locks[c].Unlock()
 	}
 	runtime.KeepAlive(le)
 	return uint64(end)

@@ -81,15 +81,17 @@ func loneLog(l *Log, event uint32, payload []byte) bool {
 // it is there.
 func hastyLog(l *Log, event uint32, payload []byte) bool {
 	l.makeBuffers(tierShared)
-	le := l.ends.lease.Load()
-	le.mu.Lock()
-	defer le.mu.Unlock()
-	w := cells{le, tierShared, sharedColumn()}
+	w := cells{l.ends.lease.Load(), tierShared, sharedColumn()}
+	l.locks[w.c].Lock()
+	defer l.locks[w.c].Unlock()
 	at, end := uint64(w.load(logHead)), uint64(w.load(logHead))+recordWords(len(payload))
 	if end-uint64(w.load(logTail)) > l.mask+1 {
 		return logFull(l, event, payload)
 	}
 	w.store(logHead, int64(end))
+	if event%64 == 0 {
+		runtime.Gosched() // as the scheduler may do at any time
+	}
 	b := l.buffer(w.t, w.c)
 	*b.word(at + 1) = uint64(event)<<32 | uint64(len(payload))
 	first, second := b.bytes(at+recordHeader, len(payload))

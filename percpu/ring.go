@@ -25,6 +25,7 @@ import (
 // The buffers are those of asm.Log, which says how a record gets into one.
 type Ring struct {
 	log asm.Log
+	_   [128]byte // what writers read is not where readers store
 
 	// mu is for readers: who has it may take the records out. It is not held
 	// while a loop's body runs.
