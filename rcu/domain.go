@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quiesce-go/quiesce/asm"
 )
@@ -38,7 +38,7 @@ type Domain struct {
 	number uint64
 	guards guards
 
-	slowReaders bool // sections take their slow paths, for one of the next two reasons
+	slowReaders bool // sections take their slow paths, for one of the next two reasons or for debug
 	fenced      bool // readers execute full barriers, since Fence cannot do it for them
 	hooks       *hooks
 
@@ -62,8 +62,11 @@ type Domain struct {
 
 	worker worker
 
-	shared bool // this is the default Domain
-	log    *slog.Logger
+	shared       bool // this is the default Domain
+	log          *slog.Logger
+	debug        *debugger // see WithDebug
+	stallTimeout time.Duration
+	stallHandler func(Stall)
 }
 
 // An Option changes what New makes.
@@ -81,10 +84,11 @@ func New(opts ...Option) *Domain {
 	d.number = 1
 	d.done.Store(1)
 	d.fenced = asm.Membarrier() != nil
+	d.stallTimeout = defaultStallTimeout
 	for _, o := range opts {
 		o(d)
 	}
-	d.slowReaders = d.fenced || d.hooks != nil
+	d.slowReaders = d.fenced || d.hooks != nil || d.debug != nil
 	d.worker.intake = newIntake()
 	d.worker.setStride()
 	d.worker.run = d.work
@@ -121,12 +125,7 @@ func (d *Domain) mustBeMade() {
 	}
 }
 
-func (d *Domain) logger() *slog.Logger {
-	if d.log != nil {
-		return d.log
-	}
-	return slog.Default()
-}
+func (d *Domain) logger() *slog.Logger { return orDefault(d.log) }
 
 // mayWait returns why a call of what must not wait.
 func (d *Domain) mayWait(ctx context.Context, what string) error {
@@ -144,23 +143,4 @@ func (d *Domain) mayWait(ctx context.Context, what string) error {
 		return fmt.Errorf("rcu: %s: %w", what, err)
 	}
 	return nil
-}
-
-// formatStack renders the non-zero program counters of a stack.
-func formatStack(pcs []uintptr) string {
-	for i, pc := range pcs {
-		if pc == 0 {
-			pcs = pcs[:i]
-			break
-		}
-	}
-	s := ""
-	frames := runtime.CallersFrames(pcs)
-	for {
-		f, more := frames.Next()
-		s += fmt.Sprintf("%s\n\t%s:%d\n", f.Function, f.File, f.Line)
-		if !more {
-			return s
-		}
-	}
 }

@@ -25,10 +25,15 @@ import (
 // of faults that the project keeps, and says in a sentence what the fault was. Where it says twin, there is a
 // deliberate fault (see mutant.go) with which TestTwins shows that the test fails.
 
-const (
-	blocked = 15 * time.Millisecond // how long something has to last to count as blocked
-	soon    = 10 * time.Second      // how long something may take that must happen
-)
+const blocked = 15 * time.Millisecond // how long something has to last to count as blocked
+
+// soon is how long something may take that must happen. In a twin, where it often does not, it is less.
+var soon = func() time.Duration {
+	if rcu.Mutant != "" {
+		return 2 * time.Second
+	}
+	return 10 * time.Second
+}()
 
 var bg = context.Background()
 
@@ -448,6 +453,7 @@ func slots(t *testing.T, opts ...rcu.Option) {
 }
 
 // Retiring in a section took a lock that a waiting synchronize held, and callbacks ran under a lock.
+// Twin: lockedcall.
 func TestFault_R6(t *testing.T) {
 	each(t, func(t *testing.T, k kind, opts ...rcu.Option) {
 		d, other := rcu.New(opts...), rcu.New()
@@ -490,7 +496,7 @@ func TestFault_R6(t *testing.T) {
 	})
 }
 
-// The barrier was a grace period, and did not wait for callbacks.
+// The barrier was a grace period, and did not wait for callbacks. Twin: gpbarrier.
 func TestFault_R7(t *testing.T) {
 	each(t, func(t *testing.T, k kind, opts ...rcu.Option) {
 		d := rcu.New(opts...)
@@ -510,10 +516,10 @@ func TestFault_R7(t *testing.T) {
 			t.Errorf("%d of 10 callbacks had run when Barrier returned", ran.Load())
 		}
 		r := k.lock(d)
-		must(t, d.Barrier(bg)) // Nothing is queued, and a section open.
+		mustEnd(t, async(func() { d.Barrier(bg) }), "Barrier with nothing queued and a section open")
 		sync := async(func() { d.Synchronize(bg) })
 		eventually(t, "grace period in progress", d.InProgress)
-		must(t, d.Barrier(bg))
+		mustEnd(t, async(func() { d.Barrier(bg) }), "Barrier with nothing queued and a grace period in progress")
 		d.Call(func() { ran.Add(1) })
 		barrier := async(func() { d.Barrier(bg) })
 		mustBlock(t, barrier, "Barrier with a callback that waits for a section")
@@ -531,7 +537,7 @@ func TestFault_R7(t *testing.T) {
 	})
 }
 
-// A barrier's marker was put on a worker that was shutting down.
+// A barrier's marker was put on a worker that was shutting down. Twin: lostwish.
 func TestFault_R8(t *testing.T) {
 	rounds := 2000
 	if testing.Short() || rcu.RaceEnabled {
@@ -606,7 +612,8 @@ func TestFault_R9(t *testing.T) {
 	})
 }
 
-// Waiting where it can only deadlock. In callbacks that is reported; in sections the context ends it.
+// Waiting where it can only deadlock. In callbacks that is reported; in sections the context ends it. Twin:
+// nodeadlock.
 func TestFault_R10(t *testing.T) {
 	each(t, func(t *testing.T, k kind, opts ...rcu.Option) {
 		d := rcu.New(opts...)
@@ -619,8 +626,10 @@ func TestFault_R10(t *testing.T) {
 			"Wait":                 func(ctx context.Context) error { return d.Wait(ctx, c) },
 		}
 		d.Call(func() {
+			ctx, cancel := context.WithTimeout(bg, soon/2)
+			defer cancel()
 			for name, f := range waits {
-				if err := f(bg); !errors.Is(err, rcu.ErrDeadlock) {
+				if err := f(ctx); !errors.Is(err, rcu.ErrDeadlock) {
 					t.Errorf("%s in a callback returned %v", name, err)
 				}
 			}
@@ -649,7 +658,7 @@ func TestFault_R10(t *testing.T) {
 	})
 }
 
-// Shutdown with chained and endless callbacks.
+// Shutdown with chained and endless callbacks. Twin: lostwish. For floods see TestFault_R11_Flood.
 func TestFault_R11(t *testing.T) {
 	t.Run("chain", func(t *testing.T) {
 		d := rcu.New()
@@ -705,7 +714,7 @@ func TestFault_R11(t *testing.T) {
 	})
 }
 
-// A callback that retires more spoilt the batch that was being run.
+// A callback that retires more spoilt the batch that was being run. Twin: lostbatch.
 func TestFault_R12(t *testing.T) {
 	d := rcu.New()
 	n := 20000
@@ -763,7 +772,7 @@ func TestFault_R12_Panic(t *testing.T) {
 	}
 }
 
-// A count ran into the bits beside it.
+// A count ran into the bits beside it. Twin: narrow.
 func TestFault_R13(t *testing.T) {
 	n := 1000000
 	if testing.Short() {
@@ -791,7 +800,7 @@ func TestFault_R13(t *testing.T) {
 			}
 		})
 	}
-	for _, number := range []uint64{1<<32 - 2, 1<<63 - 2} {
+	for _, number := range []uint64{1<<32 - 2, 1<<32 - 1, 1<<63 - 1} {
 		t.Run(fmt.Sprint("number from ", number), func(t *testing.T) {
 			d := rcu.New(rcu.WithNumber(number))
 			r := d.NewReader()
@@ -829,7 +838,7 @@ func TestFault_R13(t *testing.T) {
 	})
 }
 
-// The reader's goroutine ended in the section.
+// The reader's goroutine ended in the section. Twin: noreclaim.
 func TestFault_R14(t *testing.T) {
 	var log safeBuilder
 	d := rcu.New(rcu.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -881,7 +890,7 @@ func (s *safeBuilder) String() string {
 	return s.b.String()
 }
 
-// The worker outlived the test.
+// The worker outlived the test. Twin: immortal.
 func TestFault_R15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := rcu.New()
@@ -972,7 +981,7 @@ func TestFault_R16(t *testing.T) {
 	})
 }
 
-// One head was queued twice.
+// One head was queued twice. Twin: requeue.
 func TestFault_R17(t *testing.T) {
 	d := rcu.New()
 	g := d.ReadLock()

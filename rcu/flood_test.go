@@ -273,7 +273,8 @@ func TestFault_R11_Flood(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := rcu.New(rcu.WithMaxPending(limit))
+	var reports stalls
+	d := rcu.New(rcu.WithMaxPending(limit), rcu.WithStallTimeout(long/4), rcu.WithStallHandler(reports.handle))
 	r := makeStalled(d)
 	type object struct{ _ [64]byte }
 	var freed atomic.Int64
@@ -299,8 +300,10 @@ func TestFault_R11_Flood(t *testing.T) {
 	eventually(t, "the limit is reached", func() bool { return d.Stats().CallbacksPending > limit })
 	before := heap()
 	var most uint64
-	for end := time.Now().Add(long); time.Now().Before(end) && most < 2*limit; time.Sleep(time.Millisecond) {
-		most = max(most, d.Stats().CallbacksPending)
+	for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if most = max(most, d.Stats().CallbacksPending); most > 2*limit {
+			t.Fatalf("%d callbacks pending with a limit of %d", most, limit)
+		}
 	}
 	after := heap()
 	if freed.Load() != 0 {
@@ -325,12 +328,8 @@ func TestFault_R11_Flood(t *testing.T) {
 	}
 	r.Close()
 	must(t, d.Close(bg))
+	if got := reports.get(); len(got) != 1 || !strings.Contains(got[0].String(), "makeStalled") {
+		t.Errorf("not one report that says where the Reader was made, but %v", got)
+	}
 	t.Logf("at most %d pending of %d, heap %d and then %d, freed in %v", most, made, before, after, took)
-}
-
-//go:noinline
-func makeStalled(d *rcu.Domain) *rcu.Reader {
-	r := d.NewReader()
-	r.Lock()
-	return r
 }

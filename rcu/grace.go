@@ -49,15 +49,16 @@ type gracePeriod struct {
 	idle, cur *phase    // the phases as they were at the beginning; nil once they have passed
 	hurried   bool      // a phase is diverted
 	start     time.Time
+	reported  bool // as stalled
 
-	ended                atomic.Uint64
+	ended, stalls        atomic.Uint64
 	last, longest, total uatomic.Duration
 }
 
 // beginLocked starts the next grace period and looks at all Readers. The caller holds gp.mu.
 func (d *Domain) beginLocked() {
 	gp := &d.gp
-	gp.start = time.Now()
+	gp.start, gp.reported = time.Now(), false
 	// Pairs with the load of number in Reader.Lock: a section that shows n sees what came
 	// before. A full barrier; where readers fence for themselves, pairs with announce and
 	// AddShared.
@@ -92,6 +93,9 @@ func (d *Domain) beginLocked() {
 // has to wait for. Pairs with the stores in Unlock, Refresh and Lock.
 func passed(rec *record, n uint64) bool {
 	seen := atomic.LoadUint64(&rec.seen)
+	if mutant == mutantNarrow {
+		return seen == 0 || uint32(seen) >= uint32(n)
+	}
 	return seen == 0 || seen >= n
 }
 
@@ -223,8 +227,11 @@ func (d *Domain) drive(ctx context.Context, r *role, target uint64, expedited bo
 		if b.turning() {
 			d.hurry()
 		}
-		if b.sleeps() && d.flooded() {
-			b.expedite()
+		if b.sleeps() {
+			if d.flooded() {
+				b.expedite()
+			}
+			d.checkStall()
 		}
 		if err := b.pause(ctx); err != nil {
 			return err
@@ -292,7 +299,8 @@ func (d *Domain) makeWay() {
 // end.
 //
 // It returns an error that wraps ctx.Err() if ctx ends first, [ErrClosed], or [ErrDeadlock] in a
-// callback of d. In a section of d it waits for its own caller until ctx ends.
+// callback of d. In a section of d it waits for its own caller until ctx ends, or returns ErrDeadlock if
+// d was made with [WithDebug].
 func (d *Domain) Synchronize(ctx context.Context) error {
 	return d.synchronize(ctx, "Synchronize", false)
 }
@@ -305,6 +313,9 @@ func (d *Domain) SynchronizeExpedited(ctx context.Context) error {
 
 func (d *Domain) synchronize(ctx context.Context, what string, expedited bool) error {
 	if err := d.mayWait(ctx, what); err != nil {
+		return err
+	}
+	if err := d.mayBlock(what); err != nil {
 		return err
 	}
 	d.flush()

@@ -17,11 +17,12 @@ type phase struct {
 	asm.Block               // the words begins and ends
 	edge      atomic.Uint64 // race builds: changes before ends do
 	hurry     atomic.Bool   // who ends a section makes way; diverts the Adds
+	of        *phase        // the phase that this one stands for, see newTicket; else nil
 }
 
 // guards is what a Domain has for them.
 type guards struct {
-	now    unsafe.Pointer // the element of phases that new Guards take; changes under gp.mu
+	now    unsafe.Pointer // the element of phases that new Guards take; changes under gp.mu. See also newTicket
 	phases [2]phase
 }
 
@@ -77,11 +78,27 @@ func (d *Domain) Read(fn func()) {
 
 // current returns the phase that new Guards take, and the other one.
 func (d *Domain) current() (cur, idle *phase) {
-	if cur = (*phase)(atomic.LoadPointer(&d.guards.now)); cur == &d.guards.phases[0] {
+	cur = (*phase)(atomic.LoadPointer(&d.guards.now))
+	if cur.of != nil {
+		cur = cur.of
+	}
+	if cur == &d.guards.phases[0] {
 		return cur, &d.guards.phases[1]
 	}
 	return cur, &d.guards.phases[0]
 }
 
 // setCurrent makes p the phase that new Guards take.
-func (d *Domain) setCurrent(p *phase) { atomic.StorePointer(&d.guards.now, unsafe.Pointer(p)) }
+func (d *Domain) setCurrent(p *phase) {
+	if d.debug != nil {
+		p = d.newTicket(p)
+	}
+	atomic.StorePointer(&d.guards.now, unsafe.Pointer(p))
+}
+
+// replaceTicket has later Guards take another ticket than t, if nobody has seen to that.
+func (d *Domain) replaceTicket(t *phase) {
+	if atomic.LoadPointer(&d.guards.now) == unsafe.Pointer(t) {
+		atomic.CompareAndSwapPointer(&d.guards.now, unsafe.Pointer(t), unsafe.Pointer(d.newTicket(t.of)))
+	}
+}

@@ -17,7 +17,7 @@ func (d *Domain) lingers() time.Duration {
 	if w.lazy <= 0 || w.hasty.Load() || w.closing.Load() != 0 {
 		return 0
 	}
-	return w.lazy - time.Duration(now()-d.oldestQueued())
+	return w.lazy - since(d.oldestQueued())
 }
 
 // linger waits while it may.

@@ -13,9 +13,18 @@ const (
 	mutantLockedRegister = "lockedregister" // NewReader needs what a waiting Synchronize holds
 	mutantOnePass        = "onepass"        // Barrier does not mind that a pass began while it looked
 	mutantLostClose      = "lostclose"      // Barrier waits for a pass after Close
+	mutantLockedCall     = "lockedcall"     // Call needs what a waiting Synchronize holds
+	mutantGPBarrier      = "gpbarrier"      // Barrier is a grace period
+	mutantLostWish       = "lostwish"       // the worker ends without a last look
+	mutantNarrow         = "narrow"         // numbers are compared in 32 bits
+	mutantImmortal       = "immortal"       // the worker never ends
+	mutantRequeue        = "requeue"        // a Head may be queued twice
 	mutantNoLimit        = "nolimit"        // any number of callbacks may be pending
 	mutantLostBatch      = "lostbatch"      // a callback that ends its goroutine takes its batch along
 	mutantStarve         = "starve"         // grace periods wait while callbacks run
 	mutantNoFlush        = "noflush"        // nobody sends off what a lazy Domain keeps
+	mutantNagging        = "nagging"        // a stall is reported again and again
+	mutantNoDeadlock     = "nodeadlock"     // waits that would never end begin
+	mutantNoReclaim      = "noreclaim"      // the section of a dropped Reader goes on
 	mutantNoEdge         = "noedge"         // sections end by plain stores, or untold, in race builds
 )

@@ -47,6 +47,12 @@ func (d *Domain) Wait(ctx context.Context, c Cookie) error {
 	if c.n > d.newest()+1 {
 		panic("rcu: Wait for a Cookie of another Domain")
 	}
+	if d.Poll(c) {
+		return nil
+	}
+	if err := d.mayBlock("Wait"); err != nil {
+		return err
+	}
 	d.flush()
 	if err := d.wait(ctx, c.n, false); err != nil {
 		return fmt.Errorf("rcu: Wait: %w", err)

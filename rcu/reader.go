@@ -49,8 +49,27 @@ type record struct {
 
 	next *record // in readers.all; set before the record is there
 
-	// stack is where the handle was made. Written before the record is in use.
+	// stack is where the handle was made. Written when the record gets a handle, atomically, since
+	// stallLocked may be reading it.
 	stack [recordStack]uintptr
+}
+
+// setCreated notes the stack of the caller's caller.
+func (rec *record) setCreated() {
+	var pcs [recordStack]uintptr
+	runtime.Callers(3, pcs[:])
+	for i, pc := range pcs {
+		atomic.StoreUintptr(&rec.stack[i], pc)
+	}
+}
+
+// created returns where the handle was made.
+func (rec *record) created() []uintptr {
+	pcs := make([]uintptr, recordStack)
+	for i := range pcs {
+		pcs[i] = atomic.LoadUintptr(&rec.stack[i])
+	}
+	return pcs
 }
 
 const (
@@ -92,8 +111,8 @@ func (d *Domain) NewReader() *Reader {
 	rec := d.readers.take()
 	atomic.StoreUint64(&rec.hold, 0)
 	rec.depth = 0
-	rec.stack = [recordStack]uintptr{}
-	runtime.Callers(2, rec.stack[:])
+	rec.setCreated()
+	d.debug.created(rec)
 	d.readers.open.Add(1)
 	r := &Reader{rec: rec, number: &d.number, d: d, own: rec}
 	if d.slowReaders {
@@ -133,10 +152,18 @@ func (rs *readers) put(rec *record) {
 // dropped is the cleanup of a handle that was not closed.
 func (d *Domain) dropped(rec *record) {
 	if atomic.LoadUint64(&rec.seen) != 0 {
-		d.logger().Error("rcu: a Reader was dropped inside a section; the section counts as ended",
-			"created", formatStack(rec.stack[:]))
-		rec.show(0)
+		sec := StalledSection{Created: formatStack(rec.created())}
+		d.debug.describe(rec, &sec)
+		attrs := []any{"created", sec.Created}
+		if sec.Began != "" {
+			attrs = append(attrs, "began", sec.Began)
+		}
+		d.logger().Error("rcu: a Reader was dropped inside a section; the section counts as ended", attrs...)
+		if mutant != mutantNoReclaim {
+			rec.show(0)
+		}
 	}
+	d.debug.closed(rec)
 	d.readers.put(rec)
 }
 
@@ -166,7 +193,7 @@ func (r *Reader) Unlock() {
 	}
 }
 
-// lockSlow is Lock in a section, in a Reader that has to use fences or hooks, and in
+// lockSlow is Lock in a section, in a Reader that has to use fences, hooks or a debugger, and in
 // a closed one.
 //
 //go:noinline
@@ -186,6 +213,7 @@ func (r *Reader) lockSlow() {
 	}
 	n := atomic.LoadUint64(r.number)
 	d.hook(hookLoaded)
+	d.debug.begin(rec)
 	r.announce(n)
 }
 
@@ -209,6 +237,7 @@ func (r *Reader) unlockSlow() {
 		return
 	}
 	rec.show(0) // Pairs with the load in passed.
+	r.d.debug.end(rec)
 	hurry := atomic.LoadUint64(&rec.hold) == holdHurry
 	atomic.StoreUint64(&rec.hold, 0)
 	if hurry {
@@ -235,6 +264,7 @@ func (r *Reader) Refresh() {
 	if r.mustHold("Refresh").depth == 0 {
 		// To whoever waits for the old section, this store is an Unlock. To others, it
 		// is a Lock.
+		r.d.debug.begin(r.own)
 		r.announce(atomic.LoadUint64(r.number))
 	}
 }
@@ -251,6 +281,7 @@ func (r *Reader) Close() {
 	}
 	r.cleanup.Stop()
 	r.rec, r.own = slowRecord, nil
+	r.d.debug.closed(rec)
 	r.d.readers.put(rec)
 	runtime.KeepAlive(r)
 }

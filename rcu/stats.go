@@ -1,6 +1,7 @@
 package rcu
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -8,6 +9,7 @@ import (
 // Stats is a snapshot of what a [Domain] has done.
 type Stats struct {
 	GracePeriods uint64 // ended
+	Stalls       uint64 // grace periods that were reported, see WithStallTimeout
 
 	// Of the ended grace periods, from begin to end.
 	LatencyLast, LatencyMax, LatencyMean time.Duration
@@ -32,6 +34,7 @@ func (d *Domain) Stats() Stats {
 	gp, w := &d.gp, &d.worker
 	s := Stats{
 		GracePeriods: gp.ended.Load(),
+		Stalls:       gp.stalls.Load(),
 		LatencyLast:  gp.last.Load(),
 		LatencyMax:   gp.longest.Load(),
 		CallbacksRun: atomic.LoadUint64(&w.ran), // before queued, or pending could be negative
@@ -51,7 +54,7 @@ func (d *Domain) Stats() Stats {
 		}
 	}
 	if oldest != 0 {
-		s.OldestPending = max(0, time.Duration(now()-oldest))
+		s.OldestPending = since(oldest)
 	}
 	switch {
 	case raceEnabled:
@@ -61,3 +64,15 @@ func (d *Domain) Stats() Stats {
 	}
 	return s
 }
+
+// String returns s as a JSON object, so that Stats is an [expvar.Var]. Times are in nanoseconds.
+func (s Stats) String() string {
+	return fmt.Sprintf(`{"grace_periods":%d,"stalls":%d,"latency_last":%d,"latency_max":%d,"latency_mean":%d,`+
+		`"callbacks_queued":%d,"callbacks_run":%d,"callbacks_pending":%d,"oldest_pending":%d,"readers":%d,"reader_mode":%q}`,
+		s.GracePeriods, s.Stalls, s.LatencyLast, s.LatencyMax, s.LatencyMean,
+		s.CallbacksQueued, s.CallbacksRun, s.CallbacksPending, s.OldestPending, s.Readers, s.ReaderMode)
+}
+
+// String returns the Stats of d as a JSON object. With it a Domain is an [expvar.Var]:
+// expvar.Publish("rcu", d) shows them as they are at each request.
+func (d *Domain) String() string { return d.Stats().String() }

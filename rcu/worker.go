@@ -210,6 +210,9 @@ var epoch = time.Now()
 // now is the time in nanoseconds on a clock that does not jump. It is never 0.
 func now() int64 { return int64(time.Since(epoch)) | 1 }
 
+// since returns how long ago t was.
+func since(t int64) time.Duration { return max(0, time.Duration(now()-t)) }
+
 // runBatch calls the callbacks of the pass whose grace period has ended. They do not hold up other
 // grace periods.
 func (d *Domain) runBatch() {
@@ -252,6 +255,13 @@ func (d *Domain) drain() bool {
 	w := &d.worker
 	w.state.Swap(workerDraining)
 	d.hook(hookDrained)
+	switch mutant {
+	case mutantLostWish:
+		return w.state.CompareAndSwap(workerDraining, workerIdle)
+	case mutantImmortal:
+		time.Sleep(time.Minute)
+		return false
+	}
 	// Pairs with enqueue and StartPoll: who left a wish and saw running before the Swap is
 	// seen here; who looks later finds draining or idle.
 	if d.anyQueued() || w.want.Load() > d.done.Load() {
@@ -285,6 +295,9 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		return err
 	}
 	w := &d.worker
+	if mutant == mutantGPBarrier {
+		return d.Synchronize(ctx)
+	}
 	// What is queued is run by the pass that began last or by the one after it, which then comes;
 	// what is not queued was taken by a pass that began already. Pairs with begun.Add in take. A
 	// pass that begins between the two loads spoils them: it may have taken what was seen, and
@@ -303,7 +316,12 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		}
 		target = begun
 	}
-	d.flush()
+	if w.finished.Load() < target {
+		if err := d.mayBlock("Barrier"); err != nil {
+			return err
+		}
+		d.flush()
+	}
 	for w.finished.Load() < target {
 		moved := d.moved.wait()
 		// Pairs with Close. There is no pass after it, and all that had been queued has run: what
@@ -340,6 +358,9 @@ func (d *Domain) Close(ctx context.Context) error {
 	defer w.closing.Add(-1)
 	w.flushed.wake()
 	for !w.state.CompareAndSwap(workerIdle, workerClosed) {
+		if err := d.mayBlock("Close"); err != nil {
+			return err
+		}
 		moved := d.moved.wait()
 		switch w.state.Load() {
 		case workerIdle:
@@ -361,7 +382,7 @@ func (d *Domain) Close(ctx context.Context) error {
 // isCaller reports whether the calling goroutine is the worker, in a callback.
 func (w *worker) isCaller() bool {
 	id := w.caller.Load()
-	return id != 0 && id == goroutineID(make([]byte, idBytes))
+	return id != 0 && mutant != mutantNoDeadlock && id == goroutineID(make([]byte, idBytes))
 }
 
 const idBytes = 32
