@@ -30,7 +30,7 @@ const blocked = 15 * time.Millisecond // how long something has to last to count
 // soon is how long something may take that must happen. In a twin, where it often does not, it is less.
 var soon = func() time.Duration {
 	if rcu.Mutant != "" {
-		return 2 * time.Second
+		return time.Second
 	}
 	return 10 * time.Second
 }()

@@ -79,6 +79,9 @@ func TestTwins(t *testing.T) {
 			continue
 		}
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
+			if twin.mutant != "nofence" && !strings.HasPrefix(twin.test, "TestHammer") {
+				t.Parallel() // It mostly waits for what does not happen.
+			}
 			if twin.mutant == "nofence" && (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" || runtime.NumCPU() < 2) {
 				t.Skip("readers' own stores are fences on this architecture, or there is one processor")
 			}
