@@ -19,7 +19,8 @@ type Gate struct {
 // Gates reports whether Gates can be opened in this process.
 func Gates() bool {
 	decide()
-	return currentTier() == tierRSEQ && membarrierRSEQOnce() == nil
+	// Shut needs both fences.
+	return currentTier() == tierRSEQ && membarrierRSEQOnce() == nil && membarrierOnce() == nil
 }
 
 // Make gives g n words, and leaves it shut. Gates must have returned true.

@@ -57,7 +57,7 @@ var membarrierRSEQOnce = sync.OnceValue(membarrierRSEQStart)
 
 // fenceSequences is a Fence after which every restartable sequence that began
 // before has been committed or aborted. It must only be relied on where
-// membarrierRSEQOnce returned nil.
+// membarrierRSEQOnce and membarrierOnce returned nil.
 func fenceSequences() {
 	if membarrierAbort() != nil || membarrier() != nil {
 		StopTheWorld()

@@ -32,17 +32,28 @@ var pool runPool
 
 type runPool struct {
 	sync.Mutex
-	free   [classes][]unsafe.Pointer // by class
-	mapped int                       // bytes, of all chunks
+	free [classes][]unsafe.Pointer // by class
+	info MemoryInfo
 }
 
-// Mapped returns the number of bytes of address space that the per-CPU memory of
-// this process takes. It never shrinks: memory of Blocks that are gone is used
-// for new ones. Pages that no CPU wrote to take no memory.
-func Mapped() int {
+// MemoryInfo says what the per-CPU memory of this process takes.
+type MemoryInfo struct {
+	// Mapped is the bytes of address space, all tiers and columns together. It never
+	// shrinks: memory of Blocks that are gone is used for new ones. Pages that no CPU
+	// wrote to take no memory.
+	Mapped int
+
+	// Blocks is the number of Blocks that have words, and Words how many those are in
+	// each column, rounded up to powers of two for each Block. Both shrink when the
+	// garbage collector has found a Block unreachable.
+	Blocks, Words int
+}
+
+// Memory returns what the per-CPU memory takes now. The buffers of Logs are not in it.
+func Memory() MemoryInfo {
 	pool.Lock()
 	defer pool.Unlock()
-	return pool.mapped
+	return pool.info
 }
 
 // takeLocked returns a run of 1<<class zero words, splitting a larger one or
@@ -57,8 +68,10 @@ func (p *runPool) takeLocked(class int) unsafe.Pointer {
 		c = classes - 1
 		n := columnBytes * columns * tierCount
 		p.free[c] = append(p.free[c], newChunk(n))
-		p.mapped += n
+		p.info.Mapped += n
 	}
+	p.info.Blocks++
+	p.info.Words += 1 << class
 	last := len(p.free[c]) - 1
 	base := p.free[c][last]
 	p.free[c] = p.free[c][:last]
@@ -85,6 +98,8 @@ func release(r run) {
 	}
 	pool.Lock()
 	defer pool.Unlock()
+	pool.info.Blocks--
+	pool.info.Words -= 1 << r.class
 	pool.free[r.class] = append(pool.free[r.class], r.base)
 }
 

@@ -61,8 +61,8 @@ func TestVet_Copied(t *testing.T) {
 	if err == nil {
 		t.Fatal("go vet has nothing to say")
 	}
-	for _, what := range []string{"percpu.Counter", "percpu.Words"} {
-		if !strings.Contains(string(out), "assignment copies lock value to *a: github.com/quiesce-go/quiesce/"+what) {
+	for _, what := range []string{"Counter", "Words", "BatchCounter", "Local[int]", "Pool[int]", "Ring", "Ref", "RWMutex"} {
+		if !strings.Contains(string(out), "assignment copies lock value to *a: github.com/quiesce-go/quiesce/percpu."+what) {
 			t.Errorf("go vet does not find the copy of a %s:\n%s", what, out)
 		}
 	}

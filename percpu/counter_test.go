@@ -264,7 +264,7 @@ func TestCounter_Reuse(t *testing.T) {
 			clear(counters)
 			counters = nil
 			collect(t)
-			last = asm.Mapped()
+			last = asm.Memory().Mapped
 			if round == 2 {
 				first = last
 			}

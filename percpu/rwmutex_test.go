@@ -13,6 +13,9 @@ func TestHammerRWMutex(t *testing.T) {
 	if testing.Short() {
 		rounds = 2_000
 	}
+	if mutant != mutantNone {
+		rounds = 2_000_000
+	}
 	var (
 		rw   RWMutex
 		a, b int
@@ -20,7 +23,7 @@ func TestHammerRWMutex(t *testing.T) {
 	)
 	for g := range 8 {
 		wg.Go(func() {
-			for k := range rounds {
+			for k := 0; k < rounds && !t.Failed(); k++ {
 				if k%100 == 99 && g < 2 {
 					rw.Lock()
 					a++
@@ -47,6 +50,9 @@ func TestHammerRWMutex(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if t.Failed() {
+		return
+	}
 	if want := 2 * (rounds / 100); a != want || b != want {
 		t.Errorf("%d and %d writes, want %d", a, b, want)
 	}
@@ -61,7 +67,7 @@ func TestFault_P7(t *testing.T) {
 		t.Fatal("TryLock beside a reader")
 	}
 	rw.RUnlock()
-	for range 1000 {
+	for range 1000 { // a TryRLock that fails beside a writer leaves no reader behind
 		rw.Lock()
 		if rw.TryRLock() || rw.TryLock() {
 			t.Fatal("TryRLock or TryLock beside a writer")
@@ -124,4 +130,92 @@ func TestRWMutexTooManyRUnlocks(t *testing.T) {
 		}
 	}()
 	rw.Lock()
+}
+
+// TestRWMutex has what sync.RWMutex promises: readers are inside together, a writer alone, and a
+// writer that waits keeps new readers out, who come before the next writer.
+func TestRWMutex(t *testing.T) {
+	inStorm(t, func(t *testing.T, _ func(func()) func()) {
+		var rw RWMutex
+		const readers = 6
+		var inside, out sync.WaitGroup
+		leave := make(chan struct{})
+		inside.Add(readers)
+		for i := range readers {
+			out.Go(func() {
+				l := rw.RLocker()
+				if i%2 == 0 {
+					l.Lock()
+					defer l.Unlock()
+				} else {
+					rw.RLock()
+					defer rw.RUnlock()
+				}
+				inside.Done()
+				<-leave
+			})
+		}
+		inside.Wait() // all of them, at once
+
+		var order []string
+		var mu sync.Mutex
+		note := func(what string) {
+			mu.Lock()
+			order = append(order, what)
+			mu.Unlock()
+		}
+		out.Go(func() {
+			rw.Lock()
+			note("writer")
+			rw.Unlock()
+		})
+		for rw.TryRLock() { // until the writer waits
+			rw.RUnlock()
+			runtime.Gosched()
+		}
+		if rw.TryLock() {
+			t.Fatal("TryLock beside readers and a writer that waits")
+		}
+		out.Go(func() {
+			rw.RLock()
+			note("reader")
+			rw.RUnlock()
+		})
+		time.Sleep(5 * time.Millisecond) // so that a reader who may not come in would
+		mu.Lock()
+		if len(order) != 0 {
+			t.Errorf("%v came in beside readers, or before a writer", order)
+		}
+		mu.Unlock()
+		close(leave)
+		out.Wait()
+		if len(order) != 2 || order[0] != "writer" {
+			t.Errorf("the order was %v", order)
+		}
+		if !rw.TryLock() {
+			t.Fatal("TryLock of a free RWMutex failed")
+		}
+		rw.Unlock()
+	})
+}
+
+func TestRWMutex_NoAllocation(t *testing.T) {
+	inStorm(t, func(t *testing.T, _ func(func()) func()) {
+		var rw RWMutex
+		rw.RLock()
+		rw.RUnlock()
+		rw.Lock()
+		rw.Unlock()
+		if n := testing.AllocsPerRun(100, func() {
+			rw.RLock()
+			rw.RUnlock()
+			if rw.TryRLock() {
+				rw.RUnlock()
+			}
+			rw.Lock()
+			rw.Unlock()
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
 }

@@ -1,0 +1,36 @@
+package percpu_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/percpu"
+)
+
+// TestStats: cells are counted while their owner is reachable.
+func TestStats(t *testing.T) {
+	collect(t)
+	before := percpu.Stats()
+	counters := make([]percpu.Counter, 1000)
+	words := percpu.NewWords(100) // rounded up to 128
+	for i := range counters {
+		counters[i].Inc()
+	}
+	u := percpu.Stats()
+	// Other tests' cells may be collected meanwhile.
+	if d := u.Cells - before.Cells; d > 1000+128 || d < 1000 || u.Bytes != 8*u.Cells*u.Columns {
+		t.Errorf("1,000 Counters and 100 Words: %d more cells; %+v", d, u)
+	}
+	if u.Columns != asm.Columns() || u.Mapped < u.Bytes || !strings.Contains(u.String(), "tier "+u.Tier) {
+		t.Errorf("%+v is %q", u, u)
+	}
+	words.Add(0, 1)
+	counters[999].Inc()
+	clear(counters)
+	counters, words = nil, nil
+	collect(t)
+	if now := percpu.Stats(); now.Cells > before.Cells {
+		t.Errorf("%d cells before, %d after", before.Cells, now.Cells)
+	}
+}
