@@ -2,6 +2,7 @@ package percpu_test
 
 import (
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -185,6 +186,105 @@ func BenchmarkWordsSwap(b *testing.B) {
 					if w.CompareAndSwap(old, old^1) {
 						break
 					}
+				}
+			}
+		})
+	})
+}
+
+// BenchmarkRWMutex models data that is looked at all the time and changed now and then.
+func BenchmarkRWMutex(b *testing.B) {
+	type locker interface {
+		RLock()
+		RUnlock()
+		Lock()
+		Unlock()
+	}
+	mixed := func(b *testing.B, l locker, writes int) {
+		parallel(b, func(n int) {
+			for i := range n {
+				if writes > 0 && i%writes == 0 {
+					l.Lock()
+					l.Unlock()
+				} else {
+					l.RLock()
+					l.RUnlock()
+				}
+			}
+		})
+	}
+	b.Run("impl=ours/writes=0", func(b *testing.B) {
+		var rw percpu.RWMutex
+		parallel(b, func(n int) {
+			for range n {
+				rw.RLock()
+				rw.RUnlock()
+			}
+		})
+	})
+	b.Run("impl=sync/writes=0", func(b *testing.B) {
+		var rw sync.RWMutex
+		parallel(b, func(n int) {
+			for range n {
+				rw.RLock()
+				rw.RUnlock()
+			}
+		})
+	})
+	for _, one := range []int{1000, 100} {
+		name := "/writes=1:" + strconv.Itoa(one)
+		b.Run("impl=ours"+name, func(b *testing.B) { mixed(b, new(percpu.RWMutex), one) })
+		b.Run("impl=sync"+name, func(b *testing.B) { mixed(b, new(sync.RWMutex), one) })
+	}
+}
+
+// BenchmarkBatchCounter models a limit that is checked whenever something is counted.
+func BenchmarkBatchCounter(b *testing.B) {
+	b.Run("impl=ours", func(b *testing.B) {
+		c := percpu.NewBatchCounter(64)
+		parallel(b, func(n int) {
+			full := 0
+			for range n {
+				if c.Add(1); c.Read() < 0 {
+					full++
+				}
+			}
+			keep(full)
+		})
+	})
+	b.Run("impl=atomic.Int64", func(b *testing.B) {
+		var c atomic.Int64
+		parallel(b, func(n int) {
+			full := 0
+			for range n {
+				if c.Add(1) < 0 {
+					full++
+				}
+			}
+			keep(full)
+		})
+	})
+}
+
+// BenchmarkRef models an object that is borrowed for each request.
+func BenchmarkRef(b *testing.B) {
+	b.Run("impl=ours", func(b *testing.B) {
+		r := percpu.NewRef(func() {})
+		parallel(b, func(n int) {
+			for range n {
+				r.Get()
+				r.Put()
+			}
+		})
+	})
+	b.Run("impl=atomic.Int64", func(b *testing.B) {
+		var r atomic.Int64
+		r.Add(1)
+		parallel(b, func(n int) {
+			for range n {
+				r.Add(1)
+				if r.Add(-1) == 0 {
+					b.Error("no references")
 				}
 			}
 		})
