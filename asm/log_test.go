@@ -232,6 +232,32 @@ func TestLog_Long(t *testing.T) {
 	})
 }
 
+// TestLog_Fallback: a thread whose CPU number is out of range writes to the shared
+// tier's columns, and that is read.
+func TestLog_Fallback(t *testing.T) {
+	if _, err := RSEQ(); err != nil {
+		t.Skip(err)
+	}
+	setRSEQColumns(0) // as if each number were too high
+	defer setRSEQColumns(uint32(columns))
+	var l Log
+	l.Make(4096)
+	for range 10 {
+		l.Write(1, []byte("fallen"))
+	}
+	if n := l.Dropped(); n != 0 {
+		t.Errorf("%d dropped", n)
+	}
+	for col := range l.Columns() {
+		if col < tierShared*columns && l.End(col) != 0 {
+			t.Errorf("there is something in column %d", col)
+		}
+	}
+	if got := drain(&l); len(got) != 10 || got[9].payload != "fallen" {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestLog_NoAllocation(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
 		var l Log
@@ -273,10 +299,19 @@ func TestLog_Time(t *testing.T) {
 // A logWriter is Log.Write or a mutant of it.
 type logWriter func(l *Log, event uint32, payload []byte) bool
 
+// A logReader copies the payload of a record and frees its room: takeLog or a mutant
+// of it.
+type logReader func(l *Log, col int, at, next uint64, payload []byte)
+
+func takeLog(l *Log, col int, at, next uint64, payload []byte) {
+	l.Payload(col, at, payload)
+	l.Free(col, next)
+}
+
 // hammerLog has goroutines, and threads that come and go, write records with write
-// while one reader takes them out, under a storm, and returns an error if a record
-// is lost, comes twice or is not what was written.
-func hammerLog(t *testing.T, n int, write logWriter) error {
+// while one reader takes them out with take, under a storm, and returns an error if
+// a record is lost, comes twice or is not what was written.
+func hammerLog(t *testing.T, n int, write logWriter, take logReader) error {
 	t.Helper()
 	const goroutines = 8
 	var l Log
@@ -316,7 +351,7 @@ func hammerLog(t *testing.T, n int, write logWriter) error {
 	reader.Go(func() {
 		for last := false; failed == nil; {
 			last = over.Load()
-			failed = checkLog(&l, seen)
+			failed = checkLog(&l, seen, take)
 			if last {
 				return
 			}
@@ -340,7 +375,7 @@ func hammerLog(t *testing.T, n int, write logWriter) error {
 }
 
 // checkLog takes out all records that are in l and says what is wrong with them.
-func checkLog(l *Log, seen map[uint64]bool) error {
+func checkLog(l *Log, seen map[uint64]bool, take logReader) error {
 	for col := range l.Columns() {
 		end := l.End(col)
 		for at := l.Start(col); at != end; {
@@ -349,7 +384,7 @@ func checkLog(l *Log, seen map[uint64]bool) error {
 				return fmt.Errorf("column %d, at %d of %d: a record of %d bytes", col, at, end, size)
 			}
 			p := make([]byte, size)
-			l.Payload(col, at, p)
+			take(l, col, at, next, p)
 			id := binary.NativeEndian.Uint64(p)
 			if event != uint32(id) || size != int(8+id*13%93) {
 				return fmt.Errorf("column %d: event %#x of %d bytes with id %#x", col, event, size, id)
@@ -363,7 +398,6 @@ func checkLog(l *Log, seen map[uint64]bool) error {
 				return fmt.Errorf("column %d: %#x came twice", col, id)
 			}
 			seen[id] = true
-			l.Free(col, next)
 			at = next
 		}
 	}
@@ -373,7 +407,7 @@ func checkLog(l *Log, seen map[uint64]bool) error {
 // TestHammerLog: no record is lost, doubled or torn.
 func TestHammerLog(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
-		if err := hammerLog(t, storm.Size(400_000), (*Log).Write); err != nil {
+		if err := hammerLog(t, storm.Size(400_000), (*Log).Write, takeLog); err != nil {
 			t.Error(err)
 		}
 	})

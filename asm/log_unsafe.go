@@ -116,12 +116,16 @@ func (l *Log) Make(size int) {
 // there was room; if there was not, it counts the record as dropped. It compiles
 // to one call.
 //
+// It touches the words of the column, and those of its buffer from the last record on
+// to the end of this one. Where a sequence cannot run, or is aborted 64 times in a row,
+// it falls back as Block.Add does, to other columns, whose buffers are other ones.
+//
 // Ordering: what the caller did before is visible to a reader that finds the
 // record by End.
 //
-// It does not wait, except, in the shared tier, for a lock that is held for a copy;
-// payloads of more than 64 KiB always take that way. It does not allocate, but the
-// first Write in a tier takes memory from the kernel.
+// It does not wait, except, in the shared tier, for the lock of a column, which is held
+// for a copy; payloads of more than 64 KiB always take that way. It does not allocate,
+// but the first Write in a tier takes memory from the kernel.
 func (l *Log) Write(event uint32, payload []byte) bool { return logWrite(l, event, payload) }
 
 // logFull is where logWrite goes when the record does not fit.

@@ -99,18 +99,35 @@ func hastyLog(l *Log, event uint32, payload []byte) bool {
 	return true
 }
 
+// hastyReader is a mutant of takeLog: it frees the room before it has the payload.
+func hastyReader(l *Log, col int, at, next uint64, payload []byte) {
+	l.Free(col, next)
+	if at%64 < 3 {
+		runtime.Gosched() // as the scheduler may do at any time
+	}
+	l.Payload(col, at, payload)
+}
+
 // TestMutantLog: the storm that Log lives through finds records of its mutants that
 // are lost, doubled or torn.
 func TestMutantLog(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("needs two CPUs")
 	}
-	for name, write := range map[string]logWriter{"not restarted": loneLog, "commits first": hastyLog} {
-		t.Run(name, func(t *testing.T) {
+	for _, m := range []struct {
+		name  string
+		write logWriter
+		take  logReader
+	}{
+		{"not restarted", loneLog, takeLog},
+		{"commits first", hastyLog, takeLog},
+		{"frees first", (*Log).Write, hastyReader},
+	} {
+		t.Run(m.name, func(t *testing.T) {
 			end := time.Now().Add(30 * time.Second)
 			try := 0
 			for ; try < 10 || time.Now().Before(end); try++ {
-				if err := hammerLog(t, storm.Size(400_000), write); err != nil {
+				if err := hammerLog(t, storm.Size(400_000), m.write, m.take); err != nil {
 					t.Logf("try %d: %v", try, err)
 					return
 				}

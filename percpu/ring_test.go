@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"runtime"
 	"strings"
@@ -220,98 +221,185 @@ func TestRing_NoAllocation(t *testing.T) {
 	})
 }
 
-// TestHammerRing has goroutines, and threads that come and go, write while loops run
-// side by side, some of which are left early. Each record comes once, whole, and in
-// time; those that did not come were counted.
-func TestHammerRing(t *testing.T) {
-	onTiers(t, func(t *testing.T) {
-		const goroutines, readers, fromThreads = 8, 2, 1 << 18
-		n := storm.Size(400_000) / goroutines
-		r := percpu.NewRing(1 << 14)
-		seen := make([]atomic.Int32, goroutines*n+fromThreads)
-		var written, refused, threads atomic.Int64
-		var over atomic.Bool
-		one := func(id uint32) {
-			var p [64]byte
-			size := 4 + id%61
-			binary.NativeEndian.PutUint32(p[:], ^id)
-			for k := range p[4:size] {
-				p[4+k] = byte(id) ^ byte(k)
+// A ring is a Ring or a mutant of it.
+type ring interface {
+	Write(event uint32, payload []byte) bool
+	Records() iter.Seq[percpu.Record]
+	Dropped() uint64
+}
+
+// hammerRing has goroutines, and threads that come and go, write n records while loops
+// run side by side, some of which are left early, under a storm. It returns an error
+// unless each record comes once, whole, and in time, and those that did not fit were
+// counted.
+func hammerRing(t *testing.T, r ring, n int) error {
+	t.Helper()
+	const goroutines, readers, fromThreads = 8, 2, 1 << 18
+	n /= goroutines
+	seen := make([]atomic.Int32, goroutines*n+fromThreads)
+	var written, refused, threads, read atomic.Int64
+	var over atomic.Bool
+	failed := make(chan error, 1)
+	fail := func(format string, args ...any) {
+		select {
+		case failed <- fmt.Errorf(format, args...):
+		default: // there is one already
+		}
+	}
+	one := func(id uint32) {
+		var p [64]byte
+		size := 4 + id%61
+		binary.NativeEndian.PutUint32(p[:], ^id)
+		for k := range p[4:size] {
+			p[4+k] = byte(id) ^ byte(k)
+		}
+		if r.Write(id, p[:size]) {
+			written.Add(1)
+		} else {
+			seen[id].Add(1)
+			refused.Add(1)
+			runtime.Gosched() // to the readers
+		}
+	}
+	take := func(limit int) {
+		taken, last := 0, uint64(0)
+		for rec := range r.Records() {
+			if rec.Time < last {
+				fail("%d after %d", rec.Time, last)
 			}
-			if r.Write(id, p[:size]) {
-				written.Add(1)
-			} else {
-				seen[id].Add(1)
-				refused.Add(1)
-				runtime.Gosched() // to the readers
+			last = rec.Time
+			whole := int(rec.Event) < len(seen) && len(rec.Payload) == int(4+rec.Event%61) && binary.NativeEndian.Uint32(rec.Payload) == ^rec.Event
+			for k := 4; whole && k < len(rec.Payload); k++ {
+				whole = rec.Payload[k] == byte(rec.Event)^byte(k-4)
+			}
+			if !whole {
+				fail("event %#x with %x", rec.Event, rec.Payload)
+				return
+			}
+			if seen[rec.Event].Add(1) != 1 {
+				fail("event %#x came twice, or although it did not fit", rec.Event)
+			}
+			read.Add(1)
+			if taken++; taken == limit {
+				return
 			}
 		}
-		take := func(limit int) (taken int) {
-			last := uint64(0)
-			for rec := range r.Records() {
-				if rec.Time < last {
-					t.Errorf("%d after %d", rec.Time, last)
-				}
-				last = rec.Time
-				if len(rec.Payload) != int(4+rec.Event%61) || binary.NativeEndian.Uint32(rec.Payload) != ^rec.Event {
-					t.Errorf("event %#x with %x", rec.Event, rec.Payload)
-					return
-				}
-				for k, b := range rec.Payload[4:] {
-					if b != byte(rec.Event)^byte(k) {
-						t.Errorf("event %#x with %x", rec.Event, rec.Payload)
-						return
-					}
-				}
-				if seen[rec.Event].Add(1) != 1 {
-					t.Errorf("event %#x came twice, or although it did not fit", rec.Event)
-				}
-				if taken++; taken == limit {
-					return
-				}
-			}
-			return
+	}
+	stop := storm.Start(t, storm.Threads(func() {
+		if id := threads.Add(1); id <= fromThreads {
+			one(uint32(goroutines*n) + uint32(id) - 1)
 		}
-		stop := storm.Start(t, storm.Threads(func() {
-			if id := threads.Add(1); id <= fromThreads {
-				one(uint32(goroutines*n) + uint32(id) - 1)
-			}
-		}))
-		var writers, loops sync.WaitGroup
-		var read atomic.Int64
-		for g := range goroutines {
-			writers.Go(func() {
-				for i := range n {
-					one(uint32(g*n + i))
-					if i%1024 == 0 {
-						runtime.Gosched()
-					}
-				}
-			})
-		}
-		for k := range readers {
-			loops.Go(func() {
-				for !over.Load() {
-					read.Add(int64(take(k * 100)))
+	}))
+	var writers, loops sync.WaitGroup
+	for g := range goroutines {
+		writers.Go(func() {
+			for i := range n {
+				one(uint32(g*n + i))
+				if i%1024 == 0 {
 					runtime.Gosched()
 				}
-			})
+			}
+		})
+	}
+	for k := range readers {
+		loops.Go(func() {
+			for !over.Load() && len(failed) == 0 {
+				take(k * 100)
+				runtime.Gosched()
+			}
+		})
+	}
+	writers.Wait()
+	stop()
+	over.Store(true)
+	loops.Wait()
+	take(0)
+	for id := range seen[:goroutines*n] {
+		if seen[id].Load() != 1 {
+			fail("event %#x came %d times", id, seen[id].Load())
 		}
-		writers.Wait()
-		stop()
-		over.Store(true)
-		loops.Wait()
-		read.Add(int64(take(0)))
-		if read.Load() != written.Load() || r.Dropped() != uint64(refused.Load()) {
-			t.Errorf("%d written, %d read; %d did not fit, %d dropped", written.Load(), read.Load(), refused.Load(), r.Dropped())
+	}
+	if read.Load() != written.Load() || r.Dropped() != uint64(refused.Load()) {
+		fail("%d written, %d read; %d did not fit, %d dropped", written.Load(), read.Load(), refused.Load(), r.Dropped())
+	}
+	t.Logf("%d written, %d did not fit", written.Load(), refused.Load())
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+func TestHammerRing(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		if err := hammerRing(t, percpu.NewRing(1<<14), storm.Size(400_000)); err != nil {
+			t.Error(err)
 		}
-		for id := range seen[:goroutines*n] {
-			if seen[id].Load() != 1 {
-				t.Fatalf("event %#x came %d times", id, seen[id].Load())
+	})
+}
+
+// A looseRing is a mutant of Ring: two loops may take the same record.
+type looseRing struct{ asm.Log }
+
+func (r *looseRing) Records() iter.Seq[percpu.Record] {
+	return func(yield func(percpu.Record) bool) {
+		last := uint64(0)
+		for col := range r.Columns() {
+			for at, end := r.Start(col), r.End(col); int64(end-at) > 0; {
+				time, event, size, next := r.Record(col, at)
+				last = max(last, time)
+				p := make([]byte, min(size, 100))
+				r.Payload(col, at, p)
+				if event%64 == 0 {
+					runtime.Gosched() // as the scheduler may do at any time
+				}
+				r.Free(col, next)
+				at = next
+				if !yield(percpu.Record{Time: last, CPU: col, Event: event, Payload: p}) {
+					return
+				}
 			}
 		}
-		t.Logf("%d written, %d did not fit", written.Load(), refused.Load())
-	})
+	}
+}
+
+// An unsortedRing is a mutant of Ring: its records are not in the order of their times.
+type unsortedRing struct{ *percpu.Ring }
+
+func (r unsortedRing) Records() iter.Seq[percpu.Record] {
+	return func(yield func(percpu.Record) bool) {
+		for rec := range r.Ring.Records() {
+			rec.Time ^= 1 << 10
+			if !yield(rec) {
+				return
+			}
+		}
+	}
+}
+
+// TestMutantRing: the hammer finds what is wrong with the mutants.
+func TestMutantRing(t *testing.T) {
+	for name, mutant := range map[string]func() ring{
+		"two take one": func() ring {
+			r := new(looseRing)
+			r.Make(1 << 14)
+			return r
+		},
+		"times fall": func() ring { return unsortedRing{percpu.NewRing(1 << 14)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := time.Now().Add(30 * time.Second)
+			try := 0
+			for ; try < 10 || time.Now().Before(end); try++ {
+				if err := hammerRing(t, mutant(), storm.Size(400_000)); err != nil {
+					t.Logf("try %d: %v", try, err)
+					return
+				}
+			}
+			t.Errorf("nothing was wrong in %d tries", try)
+		})
+	}
 }
 
 // TestRing_Order: what the writer did before is visible to who gets the record. The
