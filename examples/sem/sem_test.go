@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quiesce-go/quiesce/examples/sem/sysv"
+)
+
+// BenchmarkSemop models semop-multi, the measurement that System V's semaphores left their lock by: 256
+// threads and the 128 semaphores of one array, whatever GOMAXPROCS says. They come for their calls a
+// batch at a time, so that none is left over at the end.
+func BenchmarkSemop(b *testing.B) {
+	for twin, name := range twinNames {
+		b.Run("impl="+name, func(b *testing.B) {
+			c := newCrowd(twin, 256, 128)
+			defer c.finish()
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			run := c.start(func() int {
+				n := int(min(left.Add(-batch)+batch, batch))
+				return n + n%2 // in pairs
+			})
+			b.ReportAllocs()
+			b.ResetTimer()
+			run()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mops/s")
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	for _, test := range []struct {
+		mode  string
+		want  []string
+		leave string
+	}{
+		{"both", []string{"5 threads, 3 semaphores", "2 rounds", "\nlocked ", "\nrcu ", "\nGain: ", "1.80x", "membarrier"}, "NaN"},
+		{"locked", []string{"\nlocked "}, "\nrcu"},
+		{"rcu", []string{"\nrcu "}, "Gain:"},
+	} {
+		var out, errs bytes.Buffer
+		code := run([]string{"-threads", "5", "-semaphores", "3", "-time", "60ms", "-rounds", "2", "-mode", test.mode}, &out, &errs)
+		if code != 0 || !strings.Contains(errs.String(), "round 2 of 2") {
+			t.Errorf("exit status %d, progress %q", code, errs.String())
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in:\n%s", want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), test.leave) {
+			t.Errorf("%q in:\n%s", test.leave, out.String())
+		}
+	}
+}
+
+func TestRun_Misuse(t *testing.T) {
+	for _, args := range [][]string{{"more"}, {"-what"}, {"-mode", "other"}, {"-rounds", "0"}, {"-threads", "-1"}, {"-time", "-1s"}, {"-semaphores", "0"}} {
+		var out, errs bytes.Buffer
+		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
+			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
+		t.Errorf("-h: exit status %d, stdout %q, stderr %q", code, out.String(), errs.String())
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestRun_WriteError(t *testing.T) {
+	var errs bytes.Buffer
+	code := run([]string{"-threads", "2", "-time", "20ms", "-rounds", "1", "-mode", "rcu"}, fullDisk{}, &errs)
+	if code != 1 || !strings.Contains(errs.String(), "no space left") {
+		t.Errorf("exit status %d, stderr %q", code, errs.String())
+	}
+}
+
+// The share of the time in the lock is next to nothing for one thread, and most of it for many that do
+// nothing but wait for each other.
+func TestLockShare(t *testing.T) {
+	// On a busy machine there may be few samples, so each gets some tries.
+	share := func(f func(), as func(float64) bool) (share float64) {
+		for range 10 {
+			var err error
+			if share, err = lockShare(f); err != nil {
+				t.Fatal(err)
+			}
+			if as(share) {
+				break
+			}
+		}
+		if math.IsNaN(share) {
+			t.Skip("profiles have no samples here")
+		}
+		return share
+	}
+	few, many := func(s float64) bool { return s < 30 }, func(s float64) bool { return s > 30 }
+	if got := share(func() { throughput(after, 1, 1, 200*time.Millisecond) }, few); !few(got) {
+		t.Errorf("%.0f %% for one thread", got)
+	}
+	if got := share(func() {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		stop := time.Now().Add(200 * time.Millisecond)
+		for range 100 {
+			wg.Go(func() {
+				for time.Now().Before(stop) {
+					mu.Lock()
+					runtime.Gosched() // nobody gets it meanwhile
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+	}, many); !many(got) {
+		t.Errorf("%.0f %% for many", got)
+	}
+}
+
+func FuzzParseProfile(f *testing.F) {
+	f.Add([]byte{0x12, 4, 0x0a, 1, 1, 0x10, 3, 0x32, 1, 'x'})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if p, err := parseProfile(raw); err == nil {
+			for _, s := range p.samples {
+				for _, l := range s.locations {
+					p.inLock(l)
+				}
+			}
+		}
+	})
+}
+
+// Both twins look at permissions and ask the policy, which denies what it does not know.
+func TestPolicy(t *testing.T) {
+	give := []sysv.Op{{Delta: 1}}
+	for twin, name := range twinNames {
+		c := newCrowd(twin, 1, 1)
+		for _, who := range []sysv.Credentials{{UID: 5000, GID: 100}, {UID: 1003, GID: 101}} {
+			th := c.table.NewOwner(who).NewThread()
+			if err := th.Op(t.Context(), c.id, give); !errors.Is(err, sysv.EACCES) {
+				t.Errorf("%s: %+v gets %v", name, who, err)
+			}
+			th.Close()
+		}
+		c.finish()
+	}
+}
