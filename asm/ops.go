@@ -20,10 +20,11 @@ const (
 )
 
 // CompareAndSwap replaces old by new in word i of column col. It returns false
-// if the word is not old, or if col is the column of a CPU or a P that the
-// caller is not on; the shared tier's columns belong to nobody. It may return false for no reason the caller can see, when
-// its sequence was aborted 64 times in a row. On success it is a store-release
-// of the word, and a load-acquire of what was there.
+// if the word is not old, or if col is not the column that the caller is in; in the
+// shared tier the caller may leave it in the middle, which makes it no less atomic.
+// It may return false for no reason the caller can see, when its sequence was
+// aborted 64 times in a row. On success it is a store-release of the word, and a
+// load-acquire of what was there.
 func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 	l := b.words()
 	t := currentTier()
@@ -49,13 +50,16 @@ func (b *Block) CompareAndSwap(col, i int, old, new int64) bool {
 }
 
 // sharedOf returns which column of the shared tier column col is in tier t, if
-// it is one.
+// it is the caller's.
 func sharedOf(t, col int) (c int, ok bool) {
+	if col != Column() {
+		return 0, false
+	}
 	if t != tierShared {
 		col -= columns
 	}
 	markUsed(tierShared)
-	return col, uint(col) < uint(columns)
+	return col, col >= 0
 }
 
 // CompareAndSwapTwo is CompareAndSwap that also stores newj in word j, before

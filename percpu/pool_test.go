@@ -1,6 +1,7 @@
 package percpu
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -145,7 +146,7 @@ func TestHammerPool(t *testing.T) {
 	const goroutines = 8
 	n := storm.Size(400_000) / goroutines
 	if mutant != mutantNone {
-		n = 1 << 40
+		n = math.MaxInt
 		time.AfterFunc(20*time.Second, func() { torn.CompareAndSwap(0, -1) })
 	}
 	for g := range goroutines {

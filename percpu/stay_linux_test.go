@@ -46,32 +46,39 @@ func onCPU(t *testing.T, cpu int, f func()) {
 	}
 }
 
-// TestWords_CompareAndSwap_Elsewhere: with restartable sequences nobody swaps in
-// a column of another CPU.
+// TestWords_CompareAndSwap_Elsewhere: nobody swaps in a column of another CPU. A P may
+// be another one on the same CPU, so the pinned tier is left out.
 func TestWords_CompareAndSwap_Elsewhere(t *testing.T) {
-	now, undo := tier.Switch(tier.RSEQ)
-	defer undo()
-	if now != tier.RSEQ {
-		t.Skip("restartable sequences do not work here")
-	}
-	w := percpu.NewWords(1)
-	tried := 0
-	stay(t, func() {
-		here := w.CPU()
-		for range storm.Size(100_000) {
-			for cpu := range w.CPUs() / 2 {
-				if cpu != here && w.CompareAndSwap(cpu, 0, 0, 1) {
-					t.Errorf("on CPU %d, CompareAndSwap in the column of CPU %d", here, cpu)
-					return
-				}
-				tried++
+	for _, want := range []tier.Tier{tier.RSEQ, tier.Shared} {
+		t.Run("tier="+want.String(), func(t *testing.T) {
+			now, undo := tier.Switch(want)
+			defer undo()
+			if now != want {
+				t.Skipf("the %v tier does not work here", want)
 			}
-		}
-	})
-	if w.Sum(0) != 0 {
-		t.Error(w.Sum(0))
-	}
-	if tried == 0 {
-		t.Error("nothing was tried")
+			w := percpu.NewWords(1)
+			tried := 0
+			stay(t, func() {
+				here := w.CPU()
+				for range storm.Size(100_000) {
+					for cpu := range w.CPUs() {
+						if cpu != here && w.CompareAndSwap(cpu, 0, 0, 1) {
+							t.Errorf("in column %d, CompareAndSwap in column %d", here, cpu)
+							return
+						}
+						tried++
+					}
+				}
+				if !w.CompareAndSwap(here, 0, 0, 1) {
+					t.Errorf("no CompareAndSwap in the caller's column %d", here)
+				}
+			})
+			if w.Sum(0) != 1 {
+				t.Errorf("the sum is %d, want 1", w.Sum(0))
+			}
+			if tried == 0 {
+				t.Error("nothing was tried")
+			}
+		})
 	}
 }

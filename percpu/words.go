@@ -62,8 +62,7 @@ func (w *Words) Add(i int, delta int64) {
 }
 
 // CompareAndSwap stores new in word i of column cpu and returns true if the
-// word was old and the caller is in that column; columns for threads that fall
-// back belong to nobody. It is atomic with every other
+// word was old and the caller is in that column. It is atomic with every other
 // operation on that word, and does not allocate. It may return false without a
 // cause in plain sight: under a debugger, for one. An Add it did not see, or
 // one of another column, is not ordered by it.
