@@ -16,13 +16,13 @@ func TestFault_P12(t *testing.T) {
 		return unsafe.Offsetof(s.value), unsafe.Offsetof(s.wake) + unsafe.Sizeof(s.wake)
 	})
 	check(t, new(poolStack[withPointer]), func(s *poolStack[withPointer]) (first, last uintptr) {
-		return unsafe.Offsetof(s.items), unsafe.Offsetof(s.n) + unsafe.Sizeof(s.n)
+		return unsafe.Offsetof(s.n), unsafe.Offsetof(s.items) + unsafe.Sizeof(s.items)
 	})
 	for _, n := range []int{8, 64, 192} {
 		stacks := make([]poolStack[withPointer], n)
 		for i := range n - 1 {
-			a, b := uintptr(unsafe.Pointer(&stacks[i].n)), uintptr(unsafe.Pointer(&stacks[i+1].items))
-			if (a+7)/128 >= b/128 {
+			a, b := uintptr(unsafe.Pointer(&stacks[i].items)), uintptr(unsafe.Pointer(&stacks[i+1].n))
+			if (a+unsafe.Sizeof(stacks[i].items)-1)/128 >= b/128 || b%8 != 0 {
 				t.Errorf("stacks %d and %d of %d are at %#x and %#x", i, i+1, n, a, b)
 			}
 		}

@@ -69,9 +69,10 @@ const poolStacks = pin.Works && !raceEnabled
 // A poolStack belongs to the goroutine that is pinned to its P. Two of them are never
 // in one pair of cache lines, which is what the processor fetches.
 type poolStack[T any] struct {
+	_     [0]atomic.Int64 // aligns n where words have 32 bits
 	_     [112]byte
+	n     int64 // how many objects there are; also loaded by Len
 	items []T   // nil before the first Put here; items[n:] are zero, so that they keep nothing alive
-	n     int64 // how many there are; also loaded by Len
 	_     [112 + (64-bits.UintSize)/8*3]byte
 }
 
