@@ -60,7 +60,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 			s.since.Store(now())
 		}
 		h.next = top
-		// Pairs with the Swap in splice, for h and for what the caller unpublished.
+		// Pairs with the Swap in beginPass, for h and for what the caller unpublished.
 		if s.top.CompareAndSwap(top, h) {
 			break
 		}

@@ -25,8 +25,8 @@ func (d *Domain) linger() {
 	w := &d.worker
 	for {
 		flushed := w.flushed.wait()
-		// Pairs with flush, StartPoll and Close: what they left is seen here, or they wake.
-		if w.want.Load() > d.done.Load() || !d.anyQueued() {
+		// Pairs with flush, StartPoll, Close and Barrier: what they left is seen here, or they wake.
+		if w.want.Load() > d.done.Load() || !d.anyQueued() || d.moved.waiting() {
 			return
 		}
 		t := d.lingers()

@@ -21,7 +21,7 @@ func (d *Domain) StartPoll() Cookie {
 	w := &d.worker
 	for {
 		want := w.want.Load()
-		// Pairs with the load in idle, which follows the worker's change of state.
+		// Pairs with the load in drain, which follows the worker's change of state.
 		if want >= c.n || w.want.CompareAndSwap(want, c.n) {
 			break
 		}

@@ -299,7 +299,7 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		return d.Synchronize(ctx)
 	}
 	// What is queued is run by the pass that began last or by the one after it, which then comes;
-	// what is not queued was taken by a pass that began already. Pairs with begun.Add in take. A
+	// what is not queued was taken by a pass that began already. Pairs with begun.Add in beginPass. A
 	// pass that begins between the two loads spoils them: it may have taken what was seen, and
 	// its successor, with nothing to do, may be the last.
 	target := w.begun.Load()
@@ -324,6 +324,7 @@ func (d *Domain) Barrier(ctx context.Context) error {
 	}
 	for w.finished.Load() < target {
 		moved := d.moved.wait()
+		w.flushed.wake() // Not even what is queued from now on may linger. Pairs with linger.
 		// Pairs with Close. There is no pass after it, and all that had been queued has run: what
 		// was seen had been left by a Call that then found d closed.
 		closed := w.state.Load() == workerClosed && mutant != mutantLostClose
