@@ -136,7 +136,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestRun_Misuse(t *testing.T) {
-	for _, args := range [][]string{{}, {"infos"}, {"-json"}, {"info", "-xml"}, {"info", "extra"}, {"info", "-json", "extra"}, {"torture"}} {
+	for _, args := range [][]string{{}, {"infos"}, {"-json"}, {"info", "-xml"}, {"info", "extra"}, {"info", "-json", "extra"}, {"torture", "extra"}} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, code)
@@ -148,7 +148,7 @@ func TestRun_Misuse(t *testing.T) {
 }
 
 func TestRun_Help(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"-h"}, {"--help"}, {"info", "-h"}} {
+	for _, args := range [][]string{{"help"}, {"-h"}, {"--help"}, {"info", "-h"}, {"torture", "-h"}} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
 			t.Errorf("%q: exit status %d, stdout %q, stderr %q; want 0 and the usage on stdout", args, code, out.String(), errs.String())

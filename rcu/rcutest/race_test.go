@@ -1,0 +1,5 @@
+//go:build race
+
+package rcutest_test
+
+const raceEnabled = true
