@@ -52,6 +52,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 		// Counted first and looked at next: the callers together never pass the limit.
 		s.queued.Add(^uint64(0))
 		atomic.StoreUint32(&h.queued, 0)
+		d.flush()
 		return ErrBusy
 	}
 	for {

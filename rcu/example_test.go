@@ -3,6 +3,7 @@ package rcu_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"os"
@@ -210,6 +211,77 @@ func ExampleStats() {
 	s := d.Stats()
 	fmt.Println(s.GracePeriods, s.CallbacksQueued, s.CallbacksRun, s.CallbacksPending, s.Readers)
 	// Output: 1 1 1 0 1
+}
+
+// Where a section does not end, TryCall says when too much is waiting for it.
+func ExampleWithMaxPending() {
+	d := rcu.New(rcu.WithMaxPending(2))
+	g := d.ReadLock()
+	for i := range 3 {
+		fmt.Println(i, d.TryCall(func() {}))
+	}
+	g.Unlock()
+	d.Barrier(context.Background())
+	fmt.Println(d.TryCall(func() {}))
+	// Output:
+	// 0 <nil>
+	// 1 <nil>
+	// 2 rcu: TryCall: rcu: too many callbacks pending
+	// <nil>
+}
+
+// Callbacks of a lazy Domain wait for others, unless somebody waits for them.
+func ExampleWithLazy() {
+	d := rcu.New(rcu.WithLazy(time.Hour))
+	for i := range 3 {
+		d.Call(func() { fmt.Println("callback", i) })
+	}
+	d.Barrier(context.Background())
+	// Unordered output:
+	// callback 0
+	// callback 1
+	// callback 2
+}
+
+// A Reader that holds up a grace period is named by where it was made.
+func ExampleWithStallHandler() {
+	stalled := make(chan rcu.Stall)
+	d := rcu.New(
+		rcu.WithStallTimeout(time.Millisecond),
+		rcu.WithStallHandler(func(s rcu.Stall) { stalled <- s }),
+	)
+	r := d.NewReader()
+	r.Lock()
+	d.Call(func() {})
+
+	s := <-stalled
+	fmt.Println(s.Pending, "callback waits for", len(s.Sections), "section")
+	fmt.Println(strings.Contains(s.Sections[0].Created, "ExampleWithStallHandler"))
+
+	r.Unlock()
+	d.Close(context.Background())
+	// Output:
+	// 1 callback waits for 1 section
+	// true
+}
+
+// Synchronize in a section of the same goroutine waits for itself. WithDebug finds that.
+func ExampleWithDebug() {
+	d := rcu.New(rcu.WithDebug(), rcu.WithLogger(slog.New(slog.DiscardHandler)))
+	g := d.ReadLock()
+	err := d.Synchronize(context.Background())
+	fmt.Println(errors.Is(err, rcu.ErrDeadlock), strings.Contains(err.Error(), "ExampleWithDebug"))
+	g.Unlock()
+	// Output: true true
+}
+
+// A Domain is an expvar.Var.
+func ExampleDomain_String() {
+	d := rcu.New()
+	defer d.Close(context.Background())
+	var v expvar.Var = d // for expvar.Publish
+	fmt.Println(strings.HasPrefix(v.String(), `{"grace_periods":0,`))
+	// Output: true
 }
 
 func ExampleWithLogger() {

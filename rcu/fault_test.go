@@ -892,29 +892,16 @@ func (s *safeBuilder) String() string {
 
 // The worker outlived the test. Twin: immortal.
 func TestFault_R15(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := rcu.New()
-		for range 3 {
-			ran := 0
-			g := d.ReadLock()
-			d.Call(func() { ran++ })
-			c := d.StartPoll()
-			go func() {
-				time.Sleep(time.Second)
-				g.Unlock()
-			}()
-			must(t, d.Synchronize(bg))
-			must(t, d.Barrier(bg))
-			if ran != 1 {
-				t.Error("Barrier returned before the callback had run")
-			}
-			must(t, d.Wait(bg, c))
-			time.Sleep(time.Hour)
-			if d.HasWorker() {
-				t.Error("an idle Domain has a worker")
-			}
-		}
-	})
+	for name, opts := range map[string][]rcu.Option{
+		"plain":  nil,
+		"fenced": {rcu.WithFences()},
+		"lazy":   {rcu.WithLazy(time.Millisecond)},
+		"debug":  {rcu.WithDebug(), rcu.WithMaxPending(1), rcu.WithStallTimeout(time.Millisecond), rcu.WithStallHandler(func(rcu.Stall) {})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { bubble(t, opts...) })
+		})
+	}
 	// The default Domain in a bubble, and outside before and after.
 	for range 2 {
 		must(t, rcu.Default().Synchronize(bg))
@@ -927,6 +914,64 @@ func TestFault_R15(t *testing.T) {
 			must(t, rcu.Default().Synchronize(bg))
 		})
 	}
+}
+
+func bubble(t *testing.T, opts ...rcu.Option) {
+	d := rcu.New(opts...)
+	for range 3 {
+		ran := 0
+		r := d.NewReader()
+		r.Lock()
+		locked, unlock := make(chan rcu.Guard), make(chan bool)
+		go func() { // another goroutine, or a Domain with WithDebug would object
+			locked <- d.ReadLock()
+			<-unlock
+		}()
+		g := <-locked
+		r.Unlock()
+		d.Call(func() { ran++ })
+		c := d.StartPoll()
+		go func() {
+			time.Sleep(time.Second)
+			g.Unlock()
+		}()
+		must(t, d.Synchronize(bg))
+		must(t, d.Barrier(bg))
+		if ran != 1 {
+			t.Error("Barrier returned before the callback had run")
+		}
+		must(t, d.Wait(bg, c))
+		close(unlock)
+		r.Close()
+		time.Sleep(5 * time.Second)
+		if d.HasWorker() {
+			t.Error("an idle Domain has a worker")
+		}
+		if s := goroutines(); s != "" {
+			t.Errorf("an idle Domain has goroutines:\n%s", s)
+		}
+	}
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
+	defer cancel()
+	must(t, d.Close(ctx))
+	if s := goroutines(); s != "" {
+		t.Errorf("a closed Domain has goroutines:\n%s", s)
+	}
+}
+
+// goroutines returns the stacks of those goroutines of Domains that are in the caller's bubble.
+func goroutines() (list string) {
+	synctest.Wait()
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	stacks := strings.Split(string(all), "\n\n")
+	_, bubble, _ := strings.Cut(strings.SplitN(stacks[0], "\n", 2)[0], "synctest bubble")
+	for _, s := range stacks[1:] {
+		if strings.Contains(strings.SplitN(s, "\n", 2)[0], "synctest bubble"+bubble) && strings.Contains(s, "rcu.(*Domain)") {
+			list += s + "\n\n"
+		}
+	}
+	return list
 }
 
 // An edge was missing through Synchronize, Poll, Barrier or a callback. This test says something under

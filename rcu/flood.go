@@ -12,11 +12,11 @@ import (
 // Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the
 // grace period and then slow their callers, for a millisecond at first and for a tenth of a second at most
 // with each call; they return early when callbacks have run. They never wait for a grace period, so they
-// may be used in sections, and they do not slow callbacks. Where each of n callers leaves what it
-// replaces to one Call after the other, a section that does not end makes them slow, not the program big.
+// may be used in sections, and they do not slow callbacks. So a section that does not end makes updaters
+// slow, and not the program big.
 //
-// The count is looked at with every 64th call on a CPU, more often if n is below 1024: that many calls per
-// CPU, and the slowed ones, may come on top.
+// A CPU looks at the count with every 64th call, more often if n is below 1024. So many for each CPU, and what
+// slowed callers still queue, may come on top of n.
 func WithMaxPending(n int) Option {
 	return func(d *Domain) { d.worker.limit = int64(max(n, 0)) }
 }

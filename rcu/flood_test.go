@@ -2,6 +2,7 @@ package rcu_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -258,14 +259,20 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// A Reader that does not leave, and an updater that does not stop: what is pending stays within the limit
+// A Reader that does not leave, and updaters that do not stop: what is pending stays within the limit
 // and a batch for each CPU, so does memory, there is one report that says where the Reader was made, and
 // all is freed within a second after it has left. QUIESCE_FLOOD=30s makes it longer. Twin: nolimit.
 func TestFault_R11_Flood(t *testing.T) {
+	for _, updaters := range []int{1, 8} {
+		t.Run(fmt.Sprint("updaters=", updaters), func(t *testing.T) { flood(t, updaters) })
+	}
+}
+
+func flood(t *testing.T, updaters int) {
 	const limit = 100_000
-	long := time.Second
+	long := 500 * time.Millisecond
 	if testing.Short() {
-		long = 300 * time.Millisecond
+		long = 100 * time.Millisecond
 	}
 	if s := os.Getenv("QUIESCE_FLOOD"); s != "" {
 		var err error
@@ -277,26 +284,24 @@ func TestFault_R11_Flood(t *testing.T) {
 	d := rcu.New(rcu.WithMaxPending(limit), rcu.WithStallTimeout(long/4), rcu.WithStallHandler(reports.handle))
 	r := makeStalled(d)
 	type object struct{ _ [64]byte }
-	var freed atomic.Int64
-	var made int64
-	stop := make(chan bool)
-	updater := async(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
+	var made, freed atomic.Int64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range updaters {
+		wg.Go(func() {
+			for !stop.Load() {
+				rcu.Retire(d, new(object), func(*object) { freed.Add(1) })
+				made.Add(1)
 			}
-			rcu.Retire(d, new(object), func(*object) { freed.Add(1) })
-			made++
-		}
-	})
-	heap := func() uint64 {
+		})
+	}
+	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return int64(m.HeapAlloc)
 	}
+	idle := heap() // more or less
 	eventually(t, "the limit is reached", func() bool { return d.Stats().CallbacksPending > limit })
 	before := heap()
 	var most uint64
@@ -309,9 +314,8 @@ func TestFault_R11_Flood(t *testing.T) {
 	if freed.Load() != 0 {
 		t.Error("objects were freed in spite of a section")
 	}
-	// One Call of 64 looks at the count. Those past the limit take longer and longer.
-	const batch = 64
-	if most > limit+uint64(runtime.NumCPU()*batch)+uint64(long/(10*time.Millisecond)) {
+	// One Call of 64 looks at the count, and past the limit each takes longer and longer.
+	if most > limit+uint64(runtime.NumCPU()*64+updaters)+slowed(updaters, long) {
 		t.Errorf("%d callbacks pending with a limit of %d", most, limit)
 	}
 	if after > before+before/5 {
@@ -319,9 +323,9 @@ func TestFault_R11_Flood(t *testing.T) {
 	}
 	start := time.Now()
 	r.Unlock()
-	close(stop)
-	mustEnd(t, updater, "the updater")
-	eventually(t, "all objects freed", func() bool { return freed.Load() == made })
+	stop.Store(true)
+	mustEnd(t, async(wg.Wait), "an updater")
+	eventually(t, "all objects freed", func() bool { return freed.Load() == made.Load() })
 	took := time.Since(start)
 	if took > time.Second {
 		t.Errorf("freeing all took %v", took)
@@ -331,5 +335,14 @@ func TestFault_R11_Flood(t *testing.T) {
 	if got := reports.get(); len(got) != 1 || !strings.Contains(got[0].String(), "makeStalled") {
 		t.Errorf("not one report that says where the Reader was made, but %v", got)
 	}
-	t.Logf("at most %d pending of %d, heap %d and then %d, freed in %v", most, made, before, after, took)
+	t.Logf("at most %d pending of %d, heap %d, %d and then %d, in the end %d, freed in %v", most, made.Load(), idle, before, after, heap(), took)
+}
+
+// slowed returns how often n callers can have called in a time, with one millisecond for the first call past
+// the limit, an eighth more for each that is pending beside it, and at most 100 ms.
+func slowed(n int, t time.Duration) (calls uint64) {
+	for spent := time.Duration(0); spent < t; calls++ {
+		spent += min(time.Millisecond+time.Duration(calls)*time.Millisecond/8, 100*time.Millisecond) / time.Duration(n)
+	}
+	return calls
 }

@@ -27,7 +27,7 @@ func TestHammer(t *testing.T) {
 	}
 	for _, procs := range []int{1, 2, 4} {
 		for _, tr := range []tier.Tier{tier.RSEQ, tier.Pinned, tier.Shared} {
-			for _, name := range []string{"calm", "storm", "fenced"} {
+			for _, name := range []string{"calm", "storm", "fenced", "debug"} {
 				t.Run(fmt.Sprintf("tier=%v/%s/procs=%d", tr, name, procs), func(t *testing.T) {
 					now, undo := tier.Switch(tr)
 					defer undo()
@@ -36,8 +36,12 @@ func TestHammer(t *testing.T) {
 					}
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 					var opts []rcu.Option
-					if name == "fenced" {
+					switch name {
+					case "fenced":
 						opts = append(opts, rcu.WithFences())
+					case "debug": // and whatever else makes a difference
+						opts = append(opts, rcu.WithDebug(), rcu.WithLazy(time.Millisecond), rcu.WithMaxPending(20),
+							rcu.WithStallTimeout(time.Millisecond), rcu.WithStallHandler(func(s rcu.Stall) { _ = s.String() }))
 					}
 					hammer(t, rcu.New(opts...), long, name == "storm")
 				})

@@ -57,8 +57,8 @@ type worker struct {
 
 	// The passes, of the worker alone. A worker that ends in the middle leaves them to the next.
 	running, waiting pass
-	last             time.Time // when the callbacks of the last pass began to run
-	lastSize         int       // how many they were
+	last             int64 // when the callbacks of the last pass began to run, as now gives it
+	lastSize         int   // how many they were
 
 	buf [idBytes]byte // of the worker
 }
@@ -119,7 +119,7 @@ func (d *Domain) work() {
 			w.oldestRunning.Store(w.oldestWaiting.Load())
 			w.oldestWaiting.Store(0)
 			if w.lastSize = w.running.size; w.lastSize > 0 {
-				w.last = time.Now()
+				w.last = now()
 			}
 		}
 		w.caller.Store(id)
@@ -148,7 +148,7 @@ const (
 	fewCallbacks = 1000
 
 	// While the worker runs callbacks, it looks after grace periods that others need.
-	lookEvery = 16                     // callbacks, or each that is slow
+	lookEvery = 32                     // callbacks, more often at first and when they are slow
 	lookTime  = 100 * time.Microsecond // at least
 )
 
@@ -158,8 +158,8 @@ func (d *Domain) gather() {
 	switch {
 	case w.lazy > 0:
 		d.linger()
-	case w.lastSize < fewCallbacks && d.anyQueued() && !d.moved.waiting():
-		if t := time.Since(w.last); t >= 0 && t < restTime {
+	case w.last != 0 && w.lastSize < fewCallbacks && d.anyQueued() && !d.moved.waiting():
+		if t := since(w.last); t < restTime {
 			time.Sleep(restTime - t)
 		}
 	}
@@ -226,9 +226,9 @@ func (d *Domain) runBatch() {
 		storeRelease(&w.ran, w.ran+1)
 		storeRelease32(&h.queued, 0) // Pairs with the Swap in enqueue: h may be queued again.
 		fn(h)
-		if (n == 1 || slow || n%lookEvery == 0) && w.running.batch != nil && mutant != mutantStarve {
-			t := time.Now()
-			if slow = t.Sub(looked) >= lookTime; slow {
+		if (slow || n%lookEvery == 0 || n&(n-1) == 0) && w.running.batch != nil && mutant != mutantStarve {
+			t := now()
+			if slow = time.Duration(t-looked) >= lookTime; slow {
 				looked = t
 				d.lookAfter()
 			}
