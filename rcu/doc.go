@@ -39,8 +39,14 @@
 // and overlap. A section that never ends holds up every grace period of its
 // Domain for ever.
 //
+// A grace period that waits longer than 10 seconds is logged with what it waits for, see
+// [WithStallTimeout] and [WithStallHandler]. [WithDebug] finds sections that nobody ends and
+// waits that cannot end. [WithMaxPending] bounds what piles up behind a section, and
+// [WithLazy] makes fewer grace periods do.
+//
 // Progress: entering and leaving a section is wait-free. [Domain.Call] and its
-// kin are lock-free and never wait for a grace period. [Domain.Synchronize],
+// kin are lock-free and never wait for a grace period, but sleep past the limit of
+// [WithMaxPending]. [Domain.Synchronize],
 // [Domain.Wait], [Domain.Barrier] and [Domain.Close] block, and take a context.
 //
 // # Memory ordering
@@ -77,7 +83,8 @@
 // A Domain that is used inside a testing/synctest bubble must not be waited for
 // from outside at the same time, and its callbacks should have run when the bubble
 // ends, which a Barrier or a Close sees to. A Guard that was unlocked twice is
-// detected by a grace period that finds no other section open, not at once.
+// detected by a grace period that finds no other section open, not at once; [WithDebug]
+// finds it earlier.
 //
 // docs/rcu-engine.md has the protocol, and why it is right.
 package rcu
