@@ -1,7 +1,11 @@
 package asm
 
 import (
+	"encoding/binary"
+	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -51,5 +55,82 @@ func TestLog_GivesBack(t *testing.T) {
 			t.Error("so is one that is in use")
 		}
 		runtime.KeepAlive(kept)
+	})
+}
+
+// crowdLog has threads that are tied to one CPU write records with write until the
+// kernel has taken the CPU from each some times, mostly in the middle of a record.
+// Whoever finds the buffer full takes the records out. It returns an error if one is
+// lost, comes twice or is not what was written.
+func crowdLog(t *testing.T, write logWriter) error {
+	t.Helper()
+	const threads, switches = 4, 20
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * threads))
+	var l Log
+	l.Make(1 << 16)
+	var (
+		mu      sync.Mutex
+		seen    = map[uint64]bool{}
+		failed  error
+		over    atomic.Bool
+		written atomic.Int64
+		taken   atomic.Int64
+		wg      sync.WaitGroup
+	)
+	drain := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil {
+			failed = checkLog(&l, seen, takeLog)
+		}
+		if failed != nil {
+			over.Store(true)
+		}
+	}
+	cpu := allowedCPUs(t)[0]
+	end := time.Now().Add(5 * time.Second)
+	for id := range uint64(threads) {
+		wg.Go(func() {
+			onCPU(t, cpu, func() {
+				defer drain()
+				var p [100]byte
+				var before, now unix.Rusage
+				_ = unix.Getrusage(unix.RUSAGE_THREAD, &before)
+				for i := uint64(0); !over.Load(); i++ {
+					id := id<<32 | i
+					size := 8 + id*13%93
+					binary.NativeEndian.PutUint64(p[:], id)
+					for k := range p[8:size] {
+						p[8+k] = byte(id*31) + byte(k)
+					}
+					for !write(&l, uint32(id), p[:size]) && !over.Load() {
+						drain()
+					}
+					written.Add(1)
+					if i%64 == 0 {
+						_ = unix.Getrusage(unix.RUSAGE_THREAD, &now)
+						if now.Nivcsw-before.Nivcsw >= switches || time.Now().After(end) {
+							break
+						}
+					}
+				}
+				taken.Add(now.Nivcsw - before.Nivcsw)
+			})
+		})
+	}
+	wg.Wait()
+	if failed == nil && int64(len(seen)) != written.Load() {
+		failed = fmt.Errorf("%d records were written and %d were read", written.Load(), len(seen))
+	}
+	t.Logf("%d written; the CPU was taken away %d times", written.Load(), taken.Load())
+	return failed
+}
+
+// TestHammerLog_Crowd: no record is lost, doubled or torn on one CPU with many threads.
+func TestHammerLog_Crowd(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		if err := crowdLog(t, (*Log).Write); err != nil {
+			t.Error(err)
+		}
 	})
 }
