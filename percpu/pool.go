@@ -44,10 +44,11 @@ type Pool[T any] struct {
 	// while the Pool holds fewer than Cap objects.
 	Cap int
 
-	// open is &stacks, or nil before the first Put and while a Drain looks at them.
-	// It is loaded by pinned goroutines. Pairs with StopTheWorld in Drain: whoever
-	// is pinned after that finds nil.
-	open atomic.Pointer[[]poolStack[T]]
+	// open is the first of the stacks, or nil before the first Put and while a Drain looks
+	// at them. It is loaded by pinned goroutines. Pairs with StopTheWorld in collect:
+	// whoever is pinned after that finds nil.
+	open  atomic.Pointer[poolStack[T]]
+	procs int // how many stacks there are; stored before open, and then stays
 
 	_ [128]byte
 
@@ -81,8 +82,8 @@ type poolStack[T any] struct {
 func (p *Pool[T]) Get() (v T) {
 	if poolStacks {
 		id := pin.Pin() // No panic and no park until Unpin.
-		if s := p.open.Load(); s != nil && uint(id) < uint(len(*s)) {
-			st := &(*s)[id]
+		if first := p.open.Load(); first != nil && id < p.procs {
+			st := first.at(id)
 			if n := st.n - 1; uint(n) < uint(len(st.items)) {
 				var none T
 				v, st.items[n] = st.items[n], none
@@ -101,8 +102,8 @@ func (p *Pool[T]) Get() (v T) {
 func (p *Pool[T]) Put(v T) {
 	if poolStacks {
 		id := pin.Pin() // No panic and no park until Unpin.
-		if s := p.open.Load(); s != nil && uint(id) < uint(len(*s)) {
-			st := &(*s)[id]
+		if first := p.open.Load(); first != nil && id < p.procs {
+			st := first.at(id)
 			if n := st.n; uint(n) < uint(len(st.items)) {
 				st.items[n] = v
 				asm.StoreRelease(&st.n, n+1)
@@ -179,7 +180,8 @@ func (p *Pool[T]) makeLocked() {
 	p.limit = p.cap() * asm.Columns()
 	if poolStacks {
 		p.stacks = make([]poolStack[T], asm.Columns())
-		p.open.Store(&p.stacks)
+		p.procs = len(p.stacks)
+		p.open.Store(&p.stacks[0])
 	}
 }
 
@@ -281,6 +283,6 @@ func (p *Pool[T]) collect() []T {
 		clear(st.items[:st.n])
 		asm.StoreRelease(&st.n, 0)
 	}
-	p.open.Store(&p.stacks)
+	p.open.Store(&p.stacks[0])
 	return items
 }

@@ -10,17 +10,14 @@ import (
 // BenchmarkPool models buffers that are taken for a request and given back after it.
 func BenchmarkPool(b *testing.B) {
 	type buffer struct{ data [64]byte }
-	for _, t := range tiers {
-		b.Run("impl=quiesce-"+t.name, func(b *testing.B) {
-			inTier(b, t.tier)
-			p := percpu.Pool[*buffer]{New: func() *buffer { return new(buffer) }}
-			parallel(b, func(n int) {
-				for range n {
-					p.Put(p.Get())
-				}
-			})
+	b.Run("impl=ours", func(b *testing.B) {
+		p := percpu.Pool[*buffer]{New: func() *buffer { return new(buffer) }}
+		parallel(b, func(n int) {
+			for range n {
+				p.Put(p.Get())
+			}
 		})
-	}
+	})
 	b.Run("impl=sync.Pool", func(b *testing.B) {
 		p := sync.Pool{New: func() any { return new(buffer) }}
 		parallel(b, func(n int) {
