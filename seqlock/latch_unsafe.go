@@ -22,10 +22,10 @@ import (
 // first use panics, with the path of the field, if T holds a pointer; see
 // [Value] for what that is, and why.
 //
-// Take a Latch where a reader must not depend on writers at all: to read a clock
-// from a profiler or a signal's handler, or where writers have a lower priority
-// or a slower processor. Otherwise a [Value] takes half of the memory, and about half
-// of the time to Store.
+// Take a Latch where a reader must not depend on writers at all: because it has a
+// deadline, or because they have a lower priority or a slower processor. From 512
+// bytes on it also serves readers better beside a writer that never rests.
+// Otherwise a [Value] takes half of the memory, and half of the time to Store.
 //
 // A Store or Update synchronizes before each Load and Version that returns its
 // result or a later one, and before each later Store and Update. Operations on

@@ -6,6 +6,9 @@ import (
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
+// Find returns a function that enters the namespace that Find has found, as Enter does some time after.
+func (t *Table) Find(id ID) (enter func() bool) { return t.spaces.Find(int(id)).enter }
+
 // NewBroken is New without the grace period.
 func NewBroken(d *rcu.Domain, mount func(ID) (Mount, error)) *Table {
 	t := New(d, Shared, mount)

@@ -279,6 +279,38 @@ func TestWalk_HoldsUpTheTeardown(t *testing.T) {
 	})
 }
 
+// TestTask_Enter_AfterTheLast has a task find a namespace just before the last one leaves it.
+func TestTask_Enter_AfterTheLast(t *testing.T) {
+	eachStrategy(t, func(t *testing.T, tab *ns.Table, _ *rcu.Domain, _ ns.Strategy, _ *ledger) {
+		k := tab.NewTask()
+		id, err := k.Create()
+		must(t, err)
+		enter := tab.Find(id)
+		must(t, k.Leave(context.Background()))
+		if enter() {
+			t.Error("a namespace that is being torn down was entered")
+		}
+	})
+}
+
+// TestTask_Leave_InCallback leaves where nobody may wait.
+func TestTask_Leave_InCallback(t *testing.T) {
+	eachStrategy(t, func(t *testing.T, tab *ns.Table, d *rcu.Domain, s ns.Strategy, _ *ledger) {
+		k := tab.NewTask()
+		_, err := k.Create()
+		must(t, err)
+		d.Call(func() {
+			err = k.Leave(context.Background())
+		})
+		must(t, d.Barrier(context.Background()))
+		if s == ns.Deferred {
+			must(t, err)
+		} else {
+			want(t, err, rcu.ErrDeadlock)
+		}
+	})
+}
+
 // TestTask_Leave_Deadline gives up waiting, for a grace period and for others that wait.
 func TestTask_Leave_Deadline(t *testing.T) {
 	eachStrategy(t, func(t *testing.T, tab *ns.Table, d *rcu.Domain, s ns.Strategy, l *ledger) {
