@@ -430,3 +430,49 @@ func FuzzLog(f *testing.F) {
 		}
 	})
 }
+
+// TestLog_Stack: the stack on which a payload lies may move while Write goes on in Go
+// code. To see a look at where it was before, run it with GODEBUG=efence=1.
+func TestLog_Stack(t *testing.T) {
+	const depth = 300
+	onTiers(t, func(t *testing.T) {
+		var l Log
+		l.Make(1 << 16)
+		for start := range 50 {
+			done := make(chan bool)
+			go func() { done <- writeDeep(&l, start, depth) }() // on a small stack, which grows
+			if !<-done {
+				t.Fatal("it does not fit")
+			}
+			n := 0
+			for _, r := range drain(&l) {
+				if p := deepPayload(int(r.event)); r.payload != string(p[:]) {
+					t.Errorf("event %d: %x, want %x", r.event, r.payload, p)
+				}
+				n++
+			}
+			if n != depth+1 {
+				t.Errorf("%d records, want %d", n, depth+1)
+			}
+		}
+	})
+}
+
+// writeDeep writes a record from each frame of a deep stack, which begins at one of
+// many places.
+//
+//go:noinline
+func writeDeep(l *Log, start, depth int) bool {
+	if start > 0 {
+		return writeDeep(l, start-1, depth)
+	}
+	p := deepPayload(depth)
+	return l.Write(uint32(depth), p[:]) && (depth == 0 || writeDeep(l, 0, depth-1))
+}
+
+func deepPayload(depth int) (p [40]byte) {
+	for i := range p {
+		p[i] = byte(depth + i)
+	}
+	return p
+}

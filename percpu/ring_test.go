@@ -333,7 +333,7 @@ func hammerRing(t *testing.T, r ring, n int) error {
 
 func TestHammerRing(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
-		if err := hammerRing(t, percpu.NewRing(1<<14), storm.Size(400_000)); err != nil {
+		if err := hammerRing(t, percpu.NewRing(1<<14), storm.Size(200_000)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -392,7 +392,7 @@ func TestMutantRing(t *testing.T) {
 			end := time.Now().Add(30 * time.Second)
 			try := 0
 			for ; try < 10 || time.Now().Before(end); try++ {
-				if err := hammerRing(t, mutant(), storm.Size(400_000)); err != nil {
+				if err := hammerRing(t, mutant(), storm.Size(200_000)); err != nil {
 					t.Logf("try %d: %v", try, err)
 					return
 				}
