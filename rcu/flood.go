@@ -10,8 +10,8 @@ import (
 // limit without it, or if n is not positive.
 //
 // Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the
-// grace period and then slow their callers, for a millisecond at first and for a tenth of a second at most
-// with each call; they return early when callbacks have run. They never wait for a grace period, so they
+// grace period and then slow their callers: each call for a millisecond for each callback past n, for a tenth
+// of a second at most, and no longer than until enough callbacks have run. They never wait for a grace period, so they
 // may be used in sections, and they do not slow callbacks. So a section that does not end makes updaters
 // slow, and not the program big.
 //
@@ -24,9 +24,8 @@ func WithMaxPending(n int) Option {
 const (
 	maxStride = 64
 
-	slowFrom = time.Millisecond // past the limit by one
-	slowStep = slowFrom / 8     // more, for each more
-	slowTo   = 100 * time.Millisecond
+	slowBy = time.Millisecond // for each callback past the limit
+	slowTo = 100 * time.Millisecond
 )
 
 // setStride decides how often Calls look at how many are pending.
@@ -61,7 +60,7 @@ func (d *Domain) flooded() bool {
 	if w := &d.worker; w.limit > 0 {
 		n = min(n, w.limit)
 	}
-	return d.pending() > n
+	return d.pending() > n && mutant != mutantNoExpedite
 }
 
 // bound keeps the pending callbacks within their limit, after the caller has queued one.
@@ -82,7 +81,7 @@ func (d *Domain) bound(try bool) {
 	if try || w.isCaller() {
 		return
 	}
-	timer := time.NewTimer(min(slowFrom+time.Duration(n-w.limit)*slowStep, slowTo))
+	timer := time.NewTimer(min(time.Duration(n-w.limit)*slowBy, slowTo))
 	defer timer.Stop()
 	for {
 		moved := d.moved.wait()

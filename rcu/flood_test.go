@@ -109,7 +109,7 @@ func TestCall_Slowed(t *testing.T) {
 	})
 }
 
-// A grace period that is slow to look becomes quick when callbacks pile up.
+// A grace period that is slow to look becomes quick when callbacks pile up. Twin: noexpedite.
 func TestCall_Expedites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int64
@@ -339,10 +339,10 @@ func flood(t *testing.T, updaters int) {
 }
 
 // slowed returns how often n callers can have called in a time, with one millisecond for the first call past
-// the limit, an eighth more for each that is pending beside it, and at most 100 ms.
+// the limit, one more for each that is pending beside it, and at most 100 ms.
 func slowed(n int, t time.Duration) (calls uint64) {
 	for spent := time.Duration(0); spent < t; calls++ {
-		spent += min(time.Millisecond+time.Duration(calls)*time.Millisecond/8, 100*time.Millisecond) / time.Duration(n)
+		spent += min(time.Duration(calls+1)*time.Millisecond, 100*time.Millisecond) / time.Duration(n)
 	}
 	return calls
 }

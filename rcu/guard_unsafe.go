@@ -35,7 +35,8 @@ const (
 
 // A Guard is an open section of a [Domain], begun by [Domain.ReadLock]. It is a
 // small value, may be copied and handed to other goroutines, and Unlock must be called
-// exactly once, on one of the copies, by any goroutine. The zero Guard holds no section.
+// exactly once, on one of the copies, by any goroutine. The zero Guard holds no section. One that
+// is dropped holds up grace periods for ever, which [WithDebug] reports.
 //
 // The design is that of sleepable RCU (McKenney, "Sleepable Read-Copy Update", 2006,
 // and in Linux since): per-CPU counts of the sections begun and ended, in two phases.

@@ -20,6 +20,7 @@ const (
 	mutantImmortal       = "immortal"       // the worker never ends
 	mutantRequeue        = "requeue"        // a Head may be queued twice
 	mutantNoLimit        = "nolimit"        // any number of callbacks may be pending
+	mutantNoExpedite     = "noexpedite"     // grace periods take their time whatever is pending
 	mutantLostBatch      = "lostbatch"      // a callback that ends its goroutine takes its batch along
 	mutantStarve         = "starve"         // grace periods wait while callbacks run
 	mutantNoFlush        = "noflush"        // nobody sends off what a lazy Domain keeps

@@ -18,8 +18,8 @@ func WithStallTimeout(t time.Duration) Option {
 }
 
 // WithStallHandler has f called with the report of each grace period that is stalled, in place of a warning
-// in the log. It is called by a goroutine of its own and may block, wait for the Domain, or end the
-// section that it is told of.
+// in the log. It is called by a goroutine of its own, possibly by several at once, and may block, wait for the
+// Domain, or end the section that it is told of.
 func WithStallHandler(f func(Stall)) Option {
 	return func(d *Domain) { d.stallHandler = f }
 }

@@ -68,6 +68,7 @@ func TestTwins(t *testing.T) {
 		{"nolimit", "TestTryCall_Busy", "callbacks with a limit of", false},
 		{"nolimit", "TestCall_Slowed", "past the limit took 0s", false},
 		{"nolimit", "TestFault_R11_Flood$/updaters=1", "pending with a limit of", false},
+		{"noexpedite", "TestCall_Expedites", "looks in a tenth of a second with many", false},
 		{"starve", "TestCall_NotStarved", "a grace period did not end", false},
 		{"noflush", "TestLazy$/Barrier", "it took 1m", false},
 		{"join", "TestHammer$/.*/calm/procs=2", "freed objects", false},
