@@ -57,8 +57,15 @@ func (b *chunk) next(i uintptr, flip uint64) uintptr {
 
 // count returns how many of the bits from i to j, j included, are set.
 func (b *chunk) count(i, j uintptr) (n int) {
-	for i = b.next(i, 0); i <= j && i < chunkBits; i = b.next(i+1, 0) {
-		n++
+	for k := i / 64; k <= j/64; k++ {
+		w := b[k].Load()
+		if k == i/64 {
+			w &= allFull << (i % 64)
+		}
+		if k == j/64 {
+			w &= allFull >> (63 - j%64)
+		}
+		n += bits.OnesCount64(w)
 	}
 	return n
 }

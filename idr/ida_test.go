@@ -470,9 +470,9 @@ func playIDA(p *tape, n int) (calls []string, err error) {
 }
 
 func TestModelIDA(t *testing.T) {
-	rounds := 40
+	rounds := 20
 	if testing.Short() {
-		rounds = 4
+		rounds = 3
 	}
 	for range rounds {
 		seed := rand.Uint64()

@@ -1,10 +1,13 @@
 package idr_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quiesce-go/quiesce/idr"
@@ -26,14 +29,13 @@ func TestTwins(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	buildtest.NeedsRun(t, bin)
-	// A twin gets some tries, for what is found may depend on who runs when.
 	run := func(mutant, test, tries string) (string, error) {
-		cmd := exec.Command(bin, "-test.timeout=60s", "-test.failfast", "-test.count="+tries, "-test.run=^"+test+"$")
+		cmd := exec.Command(bin, "-test.timeout=60s", "-test.failfast", "-test.short", "-test.count="+tries, "-test.run="+test)
 		cmd.Env = append(os.Environ(), "QUIESCE_MUTANT="+mutant)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	sound := make(map[string]bool)
+	tests := make(map[string]bool)
 	for _, twin := range []struct{ mutant, test, find string }{
 		{"idr-reuseslots", "TestParked", "a parked reader finds"},
 		{"idr-reuseslots", "TestHammerFind", "gave"},
@@ -64,16 +66,17 @@ func TestTwins(t *testing.T) {
 		{"idr-lockblind", "TestHammerRegistry_Lock", "was got"},
 	} {
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
-			if out, err := run(twin.mutant, twin.test, "20"); err == nil || !regexp.MustCompile(twin.find).MatchString(out) {
+			// It gets some tries, for what is found may depend on who runs when.
+			if out, err := run(twin.mutant, "^"+twin.test+"$", "100"); err == nil || !regexp.MustCompile(twin.find).MatchString(out) {
 				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
 			}
-			if sound[twin.test] {
-				return
-			}
-			sound[twin.test] = true
-			if out, err := run("", twin.test, "1"); err != nil {
-				t.Errorf("%s fails without a fault: %v\n%s", twin.test, err, out)
-			}
 		})
+		name, _, _ := strings.Cut(twin.test, "/")
+		tests[name] = true
+	}
+	// The same tests find nothing in the same build without a fault.
+	all := "^(" + strings.Join(slices.Collect(maps.Keys(tests)), "|") + ")$"
+	if out, err := run("", all, "1"); err != nil {
+		t.Errorf("a test fails without a fault: %v\n%s", err, out)
 	}
 }
