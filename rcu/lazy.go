@@ -14,7 +14,7 @@ func WithLazy(t time.Duration) Option {
 // lingers returns for how long the worker may leave what is queued where it is.
 func (d *Domain) lingers() time.Duration {
 	w := &d.worker
-	if w.lazy <= 0 || w.hasty.Load() || w.closing.Load() != 0 {
+	if w.lazy <= 0 || w.hasty.Load() || d.moved.waiting() {
 		return 0
 	}
 	return w.lazy - since(d.oldestQueued())
@@ -26,7 +26,7 @@ func (d *Domain) linger() {
 	for {
 		flushed := w.flushed.wait()
 		// Pairs with flush, StartPoll, Close and Barrier: what they left is seen here, or they wake.
-		if w.want.Load() > d.done.Load() || !d.anyQueued() || d.moved.waiting() {
+		if w.want.Load() > d.done.Load() || !d.anyQueued() {
 			return
 		}
 		t := d.lingers()

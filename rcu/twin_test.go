@@ -70,7 +70,7 @@ func TestTwins(t *testing.T) {
 		{"nolimit", "TestFault_R11_Flood$/updaters=1", "pending with a limit of", false},
 		{"noexpedite", "TestCall_Expedites", "looks in a tenth of a second with many", false},
 		{"starve", "TestCall_NotStarved", "a grace period did not end", false},
-		{"noflush", "TestLazy$/Barrier", "it took 1m", false},
+		{"noflush", "TestLazy$/Synchronize", "of 2 callbacks have run", false},
 		{"join", "TestHammer$/.*/calm/procs=2", "freed objects", false},
 		{"skipslot", "TestHammer$/.*/calm/procs=2", "freed objects", false},
 		{"noedge", "TestFault_R16$/fast/reader", "DATA RACE", true},

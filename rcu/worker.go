@@ -51,9 +51,8 @@ type worker struct {
 
 	ran uint64 // callbacks ever begun; written by the worker only, loaded atomically; 64-bit aligned by those above
 
-	hasty   atomic.Bool  // somebody does not want to wait until a lazy Domain's batch is full
-	closing atomic.Int32 // callers of Close
-	flushed broadcast    // what a lazy worker waits for may have changed
+	hasty   atomic.Bool // somebody does not want to wait until a lazy Domain's batch is full
+	flushed broadcast   // what a lazy worker waits for may have changed
 
 	// The passes, of the worker alone. A worker that ends in the middle leaves them to the next.
 	running, waiting pass
@@ -320,11 +319,10 @@ func (d *Domain) Barrier(ctx context.Context) error {
 		if err := d.mayBlock("Barrier"); err != nil {
 			return err
 		}
-		d.flush()
 	}
 	for w.finished.Load() < target {
 		moved := d.moved.wait()
-		w.flushed.wake() // Not even what is queued from now on may linger. Pairs with linger.
+		w.flushed.wake() // Nothing lingers while somebody waits. Pairs with linger.
 		// Pairs with Close. There is no pass after it, and all that had been queued has run: what
 		// was seen had been left by a Call that then found d closed.
 		closed := w.state.Load() == workerClosed && mutant != mutantLostClose
@@ -355,14 +353,12 @@ func (d *Domain) Close(ctx context.Context) error {
 		return err
 	}
 	w := &d.worker
-	w.closing.Add(1)
-	defer w.closing.Add(-1)
-	w.flushed.wake()
 	for !w.state.CompareAndSwap(workerIdle, workerClosed) {
 		if err := d.mayBlock("Close"); err != nil {
 			return err
 		}
 		moved := d.moved.wait()
+		w.flushed.wake() // As in Barrier.
 		switch w.state.Load() {
 		case workerIdle:
 			continue
