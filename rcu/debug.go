@@ -56,9 +56,11 @@ type ticket struct {
 	began, ended []uintptr // of the last ReadLock and Unlock
 }
 
+const maxStack = 64 // frames
+
 // callers returns the stack of the caller's caller.
 func callers() []uintptr {
-	var buf [64]uintptr
+	var buf [maxStack]uintptr
 	return append([]uintptr(nil), buf[:runtime.Callers(3, buf[:])]...)
 }
 
@@ -118,26 +120,26 @@ func (g *debugger) end(rec *record) {
 }
 
 // describe adds to sec what is known about rec's Reader and its section.
-func (g *debugger) describe(rec *record, sec *StalledSection) {
+func (g *debugger) describe(rec *record, sec *StalledSection, text stackTexts) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.readers[rec]; r != nil {
-		sec.Created = formatStack(r.created)
+		sec.Created = text.of(r.created)
 		if r.section != nil {
-			r.section.describe(sec)
+			r.section.describe(sec, text)
 		}
 	}
 }
 
-func (h *held) describe(sec *StalledSection) {
-	sec.Began, sec.Goroutine, sec.For = formatStack(h.stack), h.goroutine, since(h.since)
+func (h *held) describe(sec *StalledSection, text stackTexts) {
+	sec.Began, sec.Goroutine, sec.For = text.of(h.stack), h.goroutine, since(h.since)
 }
 
 // guards returns the open Guards of a phase that began before a time.
-func (g *debugger) guards(phase int, before int64) (list []StalledSection) {
+func (g *debugger) guards(phase int, before int64, text stackTexts) (list []StalledSection) {
 	if g == nil {
 		return nil
 	}
@@ -146,7 +148,7 @@ func (g *debugger) guards(phase int, before int64) (list []StalledSection) {
 	for h := range g.open {
 		if !h.reader && h.phase == phase && h.since <= before {
 			var sec StalledSection
-			h.describe(&sec)
+			h.describe(&sec, text)
 			list = append(list, sec)
 		}
 	}

@@ -74,6 +74,9 @@ func (d *Domain) HasWorker() bool {
 	return s == workerRunning || s == workerDraining
 }
 
+// Arrivals returns how many have asked when their grace period will be.
+func (d *Domain) Arrivals() uint64 { return d.arrivals.Load() }
+
 // Waiters reports whether somebody waits for another who drives.
 func (d *Domain) Waiters() bool { return d.moved.waiting() }
 

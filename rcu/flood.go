@@ -9,11 +9,11 @@ import (
 // WithMaxPending bounds the callbacks of a Domain that are pending: queued and not run. There is no
 // limit without it, or if n is not positive.
 //
-// Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the
-// grace period and then slow their callers: each call for a millisecond for each callback past n, for a tenth
-// of a second at most, and no longer than until enough callbacks have run. They never wait for a grace period, so they
-// may be used in sections, and they do not slow callbacks. So a section that does not end makes updaters
-// slow, and not the program big.
+// Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the grace
+// period and then slow their callers: by a millisecond for each callback past n, by a tenth of a second at
+// most, and no longer than until enough callbacks have run. They never wait for a grace period, so they may
+// be used in sections, and they do not slow callbacks. So a section that does not end makes updaters slow,
+// and not the program big.
 //
 // A CPU looks at the count with every 64th call, more often if n is below 1024. So many for each CPU, and what
 // slowed callers still queue, may come on top of n.

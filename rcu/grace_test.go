@@ -108,22 +108,18 @@ func TestSynchronize_Share(t *testing.T) {
 	g := d.ReadLock()
 	first := async(func() { d.Synchronize(bg) })
 	eventually(t, "grace period in progress", d.InProgress)
-	before := d.Stats().GracePeriods
+	const n = 1000
+	before, arrived := d.Stats().GracePeriods, d.Arrivals()
 	var waiters sync.WaitGroup
-	var started atomic.Int64
-	for range 100 {
-		waiters.Go(func() {
-			started.Add(1)
-			d.Synchronize(bg)
-		})
+	for range n {
+		waiters.Go(func() { d.Synchronize(bg) })
 	}
-	eventually(t, "100 waiters", func() bool { return started.Load() == 100 })
-	time.Sleep(blocked) // They should be waiting now.
+	eventually(t, "all waiters have arrived", func() bool { return d.Arrivals() == arrived+n })
 	g.Unlock()
 	mustEnd(t, first, "Synchronize")
 	mustEnd(t, async(waiters.Wait), "a waiter")
-	if n := d.Stats().GracePeriods - before; n > 3 {
-		t.Errorf("101 waiters took %d grace periods", n)
+	if got := d.Stats().GracePeriods - before; got > 3 {
+		t.Errorf("%d waiters took %d grace periods", n+1, got)
 	}
 }
 

@@ -153,7 +153,7 @@ func (rs *readers) put(rec *record) {
 func (d *Domain) dropped(rec *record) {
 	if atomic.LoadUint64(&rec.seen) != 0 {
 		sec := StalledSection{Created: formatStack(rec.created())}
-		d.debug.describe(rec, &sec)
+		d.debug.describe(rec, &sec, make(stackTexts))
 		attrs := []any{"created", sec.Created}
 		if sec.Began != "" {
 			attrs = append(attrs, "began", sec.Began)

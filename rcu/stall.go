@@ -1,8 +1,10 @@
 package rcu
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,8 +33,8 @@ type Stall struct {
 	Waited      time.Duration // since it began
 	Pending     uint64        // callbacks
 
-	// Sections are those that it waits for: of Readers, and of Guards too in a Domain made with
-	// [WithDebug].
+	// Sections are those that it waits for, the oldest first: of Readers, and of Guards too in a Domain made
+	// with [WithDebug].
 	Sections []StalledSection
 
 	// Phases are the two that Guards belong to.
@@ -65,8 +67,12 @@ func (s Stall) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rcu: grace period %d has not ended for %v, %d callbacks are pending", s.GracePeriod, s.Waited, s.Pending)
 	count := make(map[StalledSection]int)
+	guards := 0
 	for _, sec := range s.Sections {
 		count[sec.place()]++
+		if !sec.Reader {
+			guards++
+		}
 	}
 	for _, sec := range s.Sections {
 		n := count[sec.place()]
@@ -86,7 +92,11 @@ func (s Stall) String() string {
 			fmt.Fprintf(&b, " made at\n%s", indent(sec.Created))
 		}
 		if sec.Began != "" {
-			fmt.Fprintf(&b, " in a section of goroutine %d, for %v, begun at\n%s", sec.Goroutine, sec.For, indent(sec.Began))
+			which := ""
+			if n > 1 {
+				which = "the oldest of them "
+			}
+			fmt.Fprintf(&b, "\n%sin a section of goroutine %d, for %v, begun at\n%s", which, sec.Goroutine, sec.For, indent(sec.Began))
 		}
 	}
 	for i, p := range s.Phases {
@@ -99,6 +109,9 @@ func (s Stall) String() string {
 			b.WriteString(", new ones among them")
 		case !p.Awaited:
 			b.WriteString(", which it does not wait for")
+		}
+		if p.Awaited && guards == 0 {
+			b.WriteString(" (WithDebug says where they began)")
 		}
 	}
 	return b.String()
@@ -146,10 +159,11 @@ func (d *Domain) stallLocked(waited time.Duration) Stall {
 	gp := &d.gp
 	n := d.newest()
 	s := Stall{GracePeriod: n, Waited: waited, Pending: uint64(d.pending())}
+	text := make(stackTexts)
 	for _, rec := range gp.left {
 		seen := atomic.LoadUint64(&rec.seen)
-		sec := StalledSection{Reader: true, Created: formatStack(rec.created()), For: waited}
-		d.debug.describe(rec, &sec)
+		sec := StalledSection{Reader: true, Created: text.of(rec.created()), For: waited}
+		d.debug.describe(rec, &sec, text)
 		// The record may have got another handle meanwhile. If it still shows the same, it had none when
 		// its stack was read.
 		if seen != 0 && seen < n && atomic.LoadUint64(&rec.seen) == seen {
@@ -162,8 +176,23 @@ func (d *Domain) stallLocked(waited time.Duration) Stall {
 		e := p.Sum(ends)
 		s.Phases[i] = StalledPhase{Guards: p.Sum(begins) - e, Awaited: p == gp.idle || p == gp.cur, Current: p == cur}
 		if s.Phases[i].Awaited {
-			s.Sections = append(s.Sections, d.debug.guards(i, now()-int64(waited))...)
+			s.Sections = append(s.Sections, d.debug.guards(i, now()-int64(waited), text)...)
 		}
+	}
+	slices.SortStableFunc(s.Sections, func(a, b StalledSection) int { return cmp.Compare(b.For, a.For) })
+	return s
+}
+
+// stackTexts keeps the texts of stacks, since many sections may have the same.
+type stackTexts map[[maxStack]uintptr]string
+
+func (m stackTexts) of(pcs []uintptr) string {
+	var key [maxStack]uintptr
+	copy(key[:], pcs)
+	s, ok := m[key]
+	if !ok {
+		s = formatStack(pcs)
+		m[key] = s
 	}
 	return s
 }
