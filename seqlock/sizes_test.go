@@ -27,17 +27,17 @@ func sizes() (all []int) {
 // enough to see a routine that copies a size wrongly, or forgets a step; the
 // 10,000,000 of -reads=10000000 take some minutes.
 func TestHammerSizes(t *testing.T) {
-	reads := *readsFlag
+	reads, most := *readsFlag, 4
 	if reads == 0 {
 		if reads = 10_000; testing.Short() {
-			reads = 500
+			reads, most = 200, 2
 		}
 	}
 	if runtime.GOMAXPROCS(0) < 2 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
 	for _, n := range sizes() {
-		for readers := 1; readers <= 4; readers++ {
+		for readers := 1; readers <= most; readers++ {
 			var v raw
 			v.use(&v.buf)
 			err := hammerSize(n, readers, reads,
