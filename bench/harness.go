@@ -138,7 +138,7 @@ func (s settings) measure(r row) [][]sample {
 func calibrate(w work) (n int) {
 	const enough = 20 * time.Microsecond
 	for n = 16; n < 1<<20; n *= 2 {
-		if s := step(w, n, 0); float64(n)*s.ns*float64(w.goroutines) >= float64(enough) {
+		if s := step(w, n, 0); float64(n)*s.ns*float64(min(w.goroutines, runtime.GOMAXPROCS(0))) >= float64(enough) {
 			break
 		}
 	}

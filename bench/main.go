@@ -49,6 +49,9 @@ var groups = []group{
 	{"Ids that come and go", "removing one and allocating one", allocs},
 	{"Values", "copying a record without writers; replacing it", seqlocks},
 	{"Timers", "one Gettime, of goroutines with a timer each", timers},
+	{"Semaphores", "one semop, of 256 threads that give and take 128 semaphores of one array", semaphores},
+	{"Namespaces", "one of a thousand exits, each of which has to wait for walks through its mount", namespaces},
+	{"Traces", "one event of 32 bits with the time", traces},
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -38,6 +38,7 @@ func drawAll(dir string, results []result) error {
 		"lock-wait.svg":     drawLockWait,
 		"lookup.svg":        drawLookups,
 		"grace-periods.svg": drawGracePeriods,
+		"exits.svg":         drawExits,
 	}
 	for name, f := range draw {
 		p := f(results)
@@ -170,6 +171,7 @@ func drawLookups(results []result) *plot.Plot {
 	addSeries(p, all)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{1 << 10: "1k", 1 << 16: "64k", 1 << 20: "1M"}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Max *= 30 // room for the legend
 	return p
 }
 
@@ -181,12 +183,7 @@ func drawGracePeriods(results []result) *plot.Plot {
 			continue
 		}
 		for i, im := range r.impls {
-			s := series{name: im.name + ", " + readers + " readers"}
-			more := r.more(i)
-			for x, unit := range percentileNames {
-				s.points = append(s.points, plotter.XY{X: float64(x), Y: more[unit] / 1e3})
-			}
-			all = append(all, s)
+			all = append(all, percentileSeries(im.name+", "+readers+" readers", r.more(i)))
 		}
 	}
 	if all == nil {
@@ -194,9 +191,42 @@ func drawGracePeriods(results []result) *plot.Plot {
 	}
 	p := newPlot("Waiting for readers", "percentile", "microseconds")
 	addSeries(p, all)
+	percentileAxes(p)
+	return p
+}
+
+// drawExits has percentiles of how long leaving a namespace takes.
+func drawExits(results []result) *plot.Plot {
+	var all []series
+	for _, r := range results {
+		if r.name != "NamespaceExit/measure=elapsed" {
+			continue
+		}
+		for i, im := range r.impls {
+			all = append(all, percentileSeries(im.name, r.more(i)))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	p := newPlot("How long an exit takes, of 1000 at once", "percentile", "microseconds")
+	addSeries(p, all)
+	percentileAxes(p)
+	return p
+}
+
+func percentileSeries(name string, more map[string]float64) series {
+	s := series{name: name}
+	for x, unit := range percentileNames {
+		s.points = append(s.points, plotter.XY{X: float64(x), Y: more[unit] / 1e3})
+	}
+	return s
+}
+
+func percentileAxes(p *plot.Plot) {
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.X.Tick.Marker = ticks{0: "50", 1: "90", 2: "99", 3: "most"}
-	return p
+	p.Y.Max *= 30 // room for the legend
 }
 
 // drawLockWait has bars for the share of the time in which goroutines waited for locks.
@@ -204,11 +234,11 @@ func drawLockWait(results []result) *plot.Plot {
 	var names, labels []string
 	var values []plotter.Values // by impl
 	for _, r := range results {
-		n, ok := strings.CutPrefix(r.name, "Timers/goroutines=")
-		if !ok || r.cpus != mostCPUs() {
+		work, n, _ := strings.Cut(r.name, "/goroutines=")
+		if r.cpus != mostCPUs() || work != "Timers" && work != "Semop" {
 			continue
 		}
-		labels = append(labels, n)
+		labels = append(labels, strings.ToLower(work)+" "+n)
 		for i, im := range r.impls {
 			if i == len(values) {
 				values = append(values, nil)
@@ -220,7 +250,7 @@ func drawLockWait(results []result) *plot.Plot {
 	if values == nil {
 		return nil
 	}
-	p := newPlot("Timers: waiting for locks", "goroutines", "% of the goroutines' time")
+	p := newPlot("Waiting for locks, on "+strconv.Itoa(mostCPUs())+" CPUs", "workload and goroutines", "% of the goroutines' time")
 	const width = 16
 	for i, v := range values {
 		bars, err := plotter.NewBarChart(v, width)
@@ -233,7 +263,8 @@ func drawLockWait(results []result) *plot.Plot {
 		p.Legend.Add(names[i], bars)
 	}
 	p.NominalX(labels...)
-	p.Y.Min, p.Y.Max = 0, 100
+	p.Y.Min, p.Y.Max = 0, 119 // room for the legend
+	p.X.Min, p.X.Max = p.X.Min-0.5, p.X.Max+0.5
 	return p
 }
 
