@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"timers.svg", "lock-wait.svg", "grace-periods.svg"} {
-		contains(name, read(name), `<svg `, `>locked<|readers<`, `>goroutines<|>percentile<`)
+		contains(name, read(name), `<svg `, `>locked<|readers<`, `goroutines<|>percentile<`)
 	}
 }
 

@@ -29,7 +29,7 @@ require (
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/sys v0.50.0
 	golang.org/x/text v0.42.0 // indirect
 )
 
