@@ -267,6 +267,21 @@ func TestSuite_IDAToggle(t *testing.T) {
 	idr.CheckIDA(&a)
 }
 
+// Many goroutines, each with an IDA of its own, have nothing to do with each other.
+func TestSuite_IDAApart(t *testing.T) {
+	run := newRun(t)
+	for g := range 20 {
+		run.Go(func() error {
+			calls, err := playIDA(&tape{rng: rand.New(rand.NewPCG(uint64(g), 7))}, 30)
+			if err != nil {
+				return errorf("%v\nthe calls were: %q", err, calls)
+			}
+			return nil
+		})
+	}
+	run.Wait()
+}
+
 // Each pair of ids, found from each start.
 func TestSuite_IDAPairs(t *testing.T) {
 	for _, x := range []int{0, 1, 63, 64, 1023, 1024, 5000, 1 << 20} {

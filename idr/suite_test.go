@@ -280,3 +280,82 @@ func TestSuite_Gaps(t *testing.T) {
 		x.Remove(30)
 	}
 }
+
+// An iteration that is left and begun again where it was loses nothing, and repeats nothing, also at
+// the top.
+func TestSuite_Resume(t *testing.T) {
+	var x idr.IDR[int]
+	v := new(int)
+	want := []int{0, 1, 62, 63, 64, 4095, 4096, 1 << 20, math.MaxInt - 1, math.MaxInt}
+	for _, id := range want {
+		x.Insert(id, v)
+	}
+	for steps := 1; steps < 4; steps++ {
+		var got []int
+		for from, more := 0, true; more; {
+			n := 0
+			more = false
+			for id := range x.From(from) {
+				if n == steps {
+					more = true
+					break
+				}
+				n++
+				got = append(got, id)
+				from = id + 1 // at the top this is negative, and nothing is left
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d at a time: %v, want %v", steps, got, want)
+		}
+	}
+}
+
+// An IDR with one id, wherever it is, is cleared, and used again from the beginning.
+func TestSuite_ClearOne(t *testing.T) {
+	v := new(int)
+	for _, id := range append(edges(), 1000, 999, 500) {
+		var x idr.IDR[int]
+		x.Insert(id, v)
+		if old, err := x.Replace(id^1, v); id^1 >= 0 && (old != nil || err != idr.ErrNotFound) {
+			t.Errorf("Replace(%d) beside %d: %v, %v", id^1, id, old, err)
+		}
+		for range 2 {
+			x.Clear()
+			wantIDs(t, &x)
+			if _, err := x.Replace(id, v); err != idr.ErrNotFound || x.CompareAndSwap(id, nil, v) {
+				t.Errorf("Replace(%d) after Clear: %v", id, err)
+			}
+		}
+		got, err := x.Alloc(v)
+		wantID(t, 0, got, err)
+		idr.Check(&x)
+	}
+}
+
+// What was inserted is used: allocation goes around it.
+func TestSuite_Around(t *testing.T) {
+	var x idr.IDR[int]
+	v := new(int)
+	for _, id := range []int{1, 3, 64, 65} {
+		x.Insert(id, v)
+	}
+	for want := range 70 {
+		switch want {
+		case 1, 3, 64, 65:
+			continue
+		}
+		id, err := x.Alloc(v)
+		wantID(t, want, id, err)
+	}
+	// What is taken and given back in bulk leaves nothing behind.
+	for range 3 {
+		for range 1000 {
+			x.Alloc(v)
+		}
+		x.Clear()
+		id, err := x.AllocRange(v, 1, math.MaxInt)
+		wantID(t, 1, id, err)
+		x.Clear()
+	}
+}
