@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quiesce-go/quiesce/asm"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -195,7 +196,7 @@ func TestLazy(t *testing.T) {
 		"StartPoll":   func(d *rcu.Domain, call func()) { d.StartPoll() },
 		"Close":       func(d *rcu.Domain, call func()) { must(t, d.Close(bg)) },
 		"many": func(d *rcu.Domain, call func()) {
-			for range 1000 + 64*runtime.NumCPU() {
+			for range 1000 + 64*asm.Columns() {
 				call()
 			}
 		},
@@ -315,7 +316,7 @@ func flood(t *testing.T, updaters int) {
 		t.Error("objects were freed in spite of a section")
 	}
 	// One Call of 64 looks at the count, and past the limit each takes longer and longer.
-	if most > limit+uint64(runtime.NumCPU()*64+updaters)+slowed(updaters, long) {
+	if most > limit+uint64(asm.Columns()*64+updaters)+slowed(updaters, long) {
 		t.Errorf("%d callbacks pending with a limit of %d", most, limit)
 	}
 	if after > before+before/5 {
