@@ -114,7 +114,7 @@ func crowdLog(t *testing.T, write logWriter) error {
 						}
 					}
 				}
-				taken.Add(now.Nivcsw - before.Nivcsw)
+				taken.Add(int64(now.Nivcsw - before.Nivcsw))
 			})
 		})
 	}

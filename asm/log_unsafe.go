@@ -143,12 +143,15 @@ func logSlow(l *Log, event uint32, payload []byte) bool {
 	if l.stride == 0 {
 		panic(notMade)
 	}
-	decide()
-	if l.ready() {
-		return logWrite(l, event, payload)
-	}
-	t := currentTier()
-	if t == tierPinned && l.makeBuffers(tierPinned) {
+	switch currentTier() { // Make has decided
+	case tierRSEQ:
+		if l.ready() {
+			return logWrite(l, event, payload)
+		}
+	case tierPinned:
+		if !l.makeBuffers(tierPinned) {
+			break
+		}
 		p := pin.Pin()
 		if p < columns {
 			ok := cells{l.ends.lease.Load(), tierPinned, p}.log(l, event, payload)
@@ -172,9 +175,6 @@ func logSlow(l *Log, event uint32, payload []byte) bool {
 // ready gives the rseq tier buffers and the thread an area, and reports whether
 // one of the two was missing, so that a sequence is worth another try.
 func (l *Log) ready() bool {
-	if currentTier() != tierRSEQ {
-		return false
-	}
 	fresh := atomic.LoadPointer(&l.buffers[tierRSEQ]) == nil && l.makeBuffers(tierRSEQ)
 	return rseqThread() || fresh && rseqColumn() >= 0
 }
@@ -218,7 +218,7 @@ func (w cells) log(l *Log, event uint32, payload []byte) bool {
 	if end-uint64(w.load(logSeen)) > l.mask+1 {
 		// What the reader copied out, it copied before. Pairs with Free.
 		tail := w.load(logTail)
-		w.store(logSeen, tail)
+		w.release(logSeen, tail)
 		if end-uint64(tail) > l.mask+1 {
 			return false
 		}
@@ -227,10 +227,22 @@ func (w cells) log(l *Log, event uint32, payload []byte) bool {
 	*b.word(head) = cycles()
 	*b.word(head + 1) = uint64(event)<<32 | uint64(len(payload))
 	first, second := b.bytes(head+recordHeader, len(payload))
-	copy(second, payload[copy(first, payload):])
+	copy(first, payload)
+	if second != nil {
+		copy(second, payload[len(first):])
+	}
 	// Nobody reads the record before it sees this. Pairs with End.
-	w.store(logHead, int64(end))
+	w.release(logHead, int64(end))
 	return true
+}
+
+// release stores v in a word that only the caller stores to, whatever the tier.
+func (w cells) release(i int, v int64) {
+	if raceEnabled {
+		w.store(i, v)
+	} else {
+		StoreRelease(w.l.word(w.t, w.c, i), v)
+	}
 }
 
 // A buffer is one column's.
@@ -316,7 +328,7 @@ func (l *Log) Free(col int, to uint64) {
 	// A writer that sees it may overwrite what was read before. Pairs with the load
 	// of the tail in logWrite and cells.log. The word is the reader's alone, in
 	// whatever column it is.
-	cells{le, col / columns, col % columns}.store(logTail, int64(to))
+	cells{le, col / columns, col % columns}.release(logTail, int64(to))
 	runtime.KeepAlive(le)
 }
 
