@@ -25,7 +25,8 @@ import (
 
 const usage = `usage: quiesce info [-json]
        quiesce torture [-time d] [-seed n] [-tier t] [-readers k] [-sleep d]
-                       [-calm] [-patience d] [-mutant m]
+                       [-calm] [-debug] [-lazy d] [-pending n] [-patience d]
+                       [-mutant m]
 
 info tells how per-CPU data is updated here, how a CPU number is read, whether
 restartable sequences and asymmetric fences work, and if not, why and what would
@@ -43,6 +44,8 @@ runs twice or does not end.
   -readers k   the sections: reader, guard or both (both)
   -sleep d     how long a section sleeps at most (20ms)
   -calm        no signals, collections and changes of GOMAXPROCS
+  -debug, -lazy d, -pending n
+               with a Domain that has WithDebug, WithLazy, WithMaxPending
   -patience d  for how long an operation may take before it counts as stuck (30s)
   -mutant m    has the engine make a mistake, in a build with -tags quiesce_mutant:
                join, lockedregister, nestrefresh, nofence, noflip, onephase,

@@ -60,11 +60,18 @@ func parseTorture(args []string) (cfg rcutest.Config, tiers []tier.Tier, mutant 
 	flags.DurationVar(&cfg.LongestSleep, "sleep", cfg.LongestSleep, "")
 	flags.DurationVar(&cfg.Patience, "patience", 30*time.Second, "")
 	calm := flags.Bool("calm", false, "")
+	debug := flags.Bool("debug", false, "")
+	lazy := flags.Duration("lazy", 0, "")
+	pending := flags.Int("pending", 0, "")
 	flags.StringVar(&mutant, "mutant", "", "")
 	if err := flags.Parse(args); err != nil {
 		return cfg, nil, "", err
 	}
 	cfg.Storm = !*calm
+	cfg.Options = []rcu.Option{rcu.WithLazy(*lazy), rcu.WithMaxPending(*pending)}
+	if *debug {
+		cfg.Options = append(cfg.Options, rcu.WithDebug())
+	}
 	if cfg.Duration == 0 || cfg.LongestSleep == 0 { // which mean something else in a Config
 		cfg.Duration, cfg.LongestSleep = orNone(cfg.Duration), orNone(cfg.LongestSleep)
 	}

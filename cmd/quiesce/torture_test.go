@@ -20,6 +20,7 @@ func TestTorture(t *testing.T) {
 		{"-seed", "7"},
 		{"-tier", "shared", "-readers", "guard", "-calm"},
 		{"-tier", "all", "-readers", "reader", "-sleep", "0", "-patience", "1m"},
+		{"-debug", "-lazy", "10ms", "-pending", "100"},
 	} {
 		var out, errs bytes.Buffer
 		args = append([]string{"torture", "-time", "200ms"}, args...)

@@ -33,15 +33,17 @@ type Config struct {
 	// Structure is what readers and updaters work on. If nil, it is an array of a few pointers.
 	Structure Structure
 
-	// Domain is whose sections and grace periods are used. If nil, a new one is, and is closed in the
-	// end. Of one that is given, others may be readers and updaters, too.
-	Domain *rcu.Domain
+	// Domain is whose sections and grace periods are used. If nil, a new one is, made with Options, and is
+	// closed in the end. Of one that is given, others may be readers and updaters, too.
+	Domain  *rcu.Domain
+	Options []rcu.Option
 
 	// Duration is how long it takes, a second if it is 0. If it is negative, it takes until the
 	// context ends.
 	Duration time.Duration
 
-	// Updates, if not 0, is after how many updates each updater stops. When all have, the torture ends.
+	// Updates, if not 0, is after how many updates each updater stops, where a burst of them counts as one.
+	// When all have, the torture ends.
 	Updates int
 
 	// Seed decides what is done. If it is 0, one is chosen, see Report.Seed.
@@ -84,6 +86,8 @@ func (c Config) withDefaults() Config {
 		panic("rcutest: Config with unknown Kinds")
 	case c.Readers < 0 || c.Updaters < 0 || c.Updates < 0:
 		panic("rcutest: Config with a negative number")
+	case c.Domain != nil && c.Options != nil:
+		panic("rcutest: Config with Options for a Domain that is there")
 	case c.Patience < 0:
 		panic("rcutest: Config without Patience")
 	}

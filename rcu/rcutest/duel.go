@@ -10,7 +10,7 @@ import (
 
 const (
 	duelTime = 20 * time.Millisecond
-	duelRest = 20 * time.Millisecond
+	duelRest = 50 * time.Millisecond
 )
 
 // duels has one updater and two readers work with all others stopped, now and then. Then grace periods

@@ -34,6 +34,9 @@ func TestRun(t *testing.T) {
 		{"guards", rcutest.Config{Kinds: rcutest.Guards}},
 		{"storm", rcutest.Config{Storm: true}},
 		{"many", rcutest.Config{Readers: 32, Updaters: 16}},
+		{"bounded", rcutest.Config{Options: []rcu.Option{rcu.WithMaxPending(8)}}},
+		{"lazy", rcutest.Config{Options: []rcu.Option{rcu.WithLazy(20 * time.Millisecond)}}},
+		{"debug", rcutest.Config{Options: []rcu.Option{rcu.WithDebug()}}},
 		{"awake", rcutest.Config{LongestSleep: -1, Readers: 1, Updaters: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -196,7 +199,8 @@ func TestRun_Context(t *testing.T) {
 }
 
 func TestRun_Misuse(t *testing.T) {
-	for _, cfg := range []rcutest.Config{{Kinds: 4}, {Readers: -1}, {Updaters: -1}, {Updates: -1}, {Patience: -1}} {
+	for _, cfg := range []rcutest.Config{{Kinds: 4}, {Readers: -1}, {Updaters: -1}, {Updates: -1}, {Patience: -1},
+		{Domain: rcu.Default(), Options: []rcu.Option{rcu.WithDebug()}}} {
 		func() {
 			defer func() {
 				if msg, _ := recover().(string); !strings.HasPrefix(msg, "rcutest: Config with") {

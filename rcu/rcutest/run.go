@@ -95,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	t.idle.stamp = 1
 	before := engineGoroutines()
 	if t.d == nil {
-		t.d = rcu.New()
+		t.d = rcu.New(cfg.Options...)
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	defer t.cancel()

@@ -80,13 +80,22 @@ func (u *updater) run() {
 	u.rng = rand.New(pcg)
 	for n := 0; (t.cfg.Updates == 0 || n < t.cfg.Updates) && !t.stop.Load(); n++ {
 		pcg.Seed(u.choose.Uint64(), 0)
-		plan := draw(u.rng)
-		for _, p := range plan.by[:plan.depth] {
-			t.waits[p].Add(1)
+		updates, draw := 1, draw
+		if u.rng.IntN(256) == 0 {
+			updates, draw = 1+u.rng.IntN(4000), drawBurst
 		}
 		u.begin(nothing)
 		t.gate.RLock()
-		u.update(plan)
+		for range updates {
+			// The plan comes first, so that it does not depend on what the Structure finds.
+			plan := draw(u.rng)
+			for _, p := range plan.by[:plan.depth] {
+				t.waits[p].Add(1)
+			}
+			if u.update(plan); t.stop.Load() {
+				break
+			}
+		}
 		t.gate.RUnlock()
 		for range u.rng.IntN(200) {
 			stampOf(&t.idle)
@@ -121,6 +130,11 @@ func draw(rng *rand.Rand) (p plan) {
 		p.by[i] = primitive(rng.IntN(int(primitives)))
 	}
 	return p
+}
+
+// drawBurst returns a plan that keeps nobody waiting.
+func drawBurst(rng *rand.Rand) plan {
+	return plan{depth: 1, by: [pipe]primitive{[...]primitive{call, tryCall, callHead, retire}[rng.IntN(4)]}}
 }
 
 // update takes an Object out and has it go through p.
