@@ -77,6 +77,9 @@ func (d *Domain) HasWorker() bool {
 // Arrivals returns how many have asked when their grace period will be.
 func (d *Domain) Arrivals() uint64 { return d.arrivals.Load() }
 
+// Passes returns how many passes the worker has begun.
+func (d *Domain) Passes() uint64 { return d.worker.begun.Load() }
+
 // Waiters reports whether somebody waits for another who drives.
 func (d *Domain) Waiters() bool { return d.moved.waiting() }
 

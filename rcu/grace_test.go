@@ -294,6 +294,41 @@ func TestBarrier_BesidePass(t *testing.T) {
 	must(t, d.Close(bg))
 }
 
+// While one pass runs its callbacks, the next has taken in a callback. Barrier waits for both. Twin:
+// earlyfinish.
+func TestBarrier_BesideTwoPasses(t *testing.T) {
+	d := rcu.New()
+	started, goOn := make(chan bool), make(chan bool)
+	d.Call(func() { // so that one pass takes both
+		for range 2 {
+			d.Call(func() {
+				started <- true
+				<-goOn
+			})
+		}
+	})
+	<-started
+	var ran atomic.Bool
+	d.Call(func() {
+		time.Sleep(blocked)
+		ran.Store(true)
+	})
+	time.Sleep(time.Millisecond) // so long that the worker looks at what is queued when it can
+	goOn <- true
+	<-started
+	if d.Passes() != 3 {
+		t.Error("the worker has not begun another pass")
+	}
+	barrier := async(func() { d.Barrier(bg) })
+	mustBlock(t, barrier, "Barrier")
+	goOn <- true
+	mustEnd(t, barrier, "Barrier")
+	if !ran.Load() {
+		t.Error("Barrier returned before the callback had run")
+	}
+	must(t, d.Close(bg))
+}
+
 // Barrier sees a callback whose Call then finds the Domain closed. Twin: lostclose.
 func TestBarrier_BesideClose(t *testing.T) {
 	var d *rcu.Domain

@@ -14,6 +14,7 @@ const (
 	mutantOnePass        = "onepass"        // Barrier does not mind that a pass began while it looked
 	mutantLostClose      = "lostclose"      // Barrier waits for a pass after Close
 	mutantLockedCall     = "lockedcall"     // Call needs what a waiting Synchronize holds
+	mutantEarlyFinish    = "earlyfinish"    // the end of a pass counts as that of the next one too
 	mutantGPBarrier      = "gpbarrier"      // Barrier is a grace period
 	mutantLostWish       = "lostwish"       // the worker ends without a last look
 	mutantNarrow         = "narrow"         // numbers are compared in 32 bits

@@ -53,6 +53,7 @@ func TestTwins(t *testing.T) {
 		{"skipslot", "TestFault_R5", "alone: Synchronize returned <nil>", false},
 		{"lockedregister", "TestFault_R9$/fast/reader", "a new Reader waits", false},
 		{"onepass", "TestBarrier_BesidePass", "Barrier did not end", false},
+		{"earlyfinish", "TestBarrier_BesideTwoPasses", "Barrier returned before", false},
 		{"lostclose", "TestBarrier_BesideClose", "Barrier did not end", false},
 		{"nodeadlock", "TestFault_R10$/fast/guard", "in a callback returned", false},
 		{"nodeadlock", "TestFault_R10_Debug$/fast/guard", "in a section returned", false},

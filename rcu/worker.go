@@ -126,6 +126,9 @@ func (d *Domain) work() {
 		w.caller.Store(0)
 		w.oldestRunning.Store(0)
 		w.finished.Store(w.running.number) // Pairs with the loads in Barrier.
+		if mutant == mutantEarlyFinish {
+			w.finished.Store(w.begun.Load())
+		}
 		empty := w.running.size == 0 && w.waiting.number == 0
 		w.running = pass{}
 		d.moved.wake()
