@@ -68,7 +68,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	}
 	d.hook(hookQueued)
 	if w.state.Load() == workerRunning || d.rouse() {
-		if w.stride != 0 && (n%w.stride == 0 || w.over.Load()) {
+		if w.stride != 0 && (n&(w.stride-1) == 0 || w.over.Load()) {
 			d.bound(try)
 		}
 		return nil

@@ -244,8 +244,9 @@ func (g *debugger) guardEnds(k *ticket) {
 // dropped is the cleanup of a phase whose Guards are all gone.
 func (g *debugger) dropped(k *ticket, log *slog.Logger) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, h := range k.open {
+	open := k.open // Nobody can change it any more.
+	g.mu.Unlock()
+	for _, h := range open { // without the lock: a handler may have sections, too
 		orDefault(log).Error("rcu: a Guard was dropped in its section, which goes on for ever", "began", formatStack(h.stack))
 	}
 }

@@ -27,7 +27,7 @@ const (
 type worker struct {
 	state  atomic.Uint32
 	over   atomic.Bool   // more are pending than limit, as far as Calls know
-	stride uint64        // one of so many Calls looks at how many are pending; 0 for none
+	stride uint64        // one of so many Calls, a power of two, looks at how many are pending; 0 for none
 	limit  int64         // see WithMaxPending
 	lazy   time.Duration // see WithLazy
 	run    func()        // Domain.work; a go statement with a method would allocate
