@@ -22,12 +22,12 @@ import (
 const usage = `usage: go -C bench run . [-quick] [-run regexp] [-rounds n] [-step d]
                          [-plots dir] [-raw file] [-markdown file]
 
-  -quick          3 rounds of short steps and no plots: a minute or two
+  -quick          3 rounds of short steps and no plots: a minute
   -run regexp     only groups of rows with such a title
-  -rounds n       how often each row is measured, each implementation in turn (12)
-  -step d         how long each measurement takes (50ms)
+  -rounds n       how often each row is measured, each implementation in turn (20)
+  -step d         how long each measurement takes (25ms)
   -plots dir      where the plots go; "" for none (../docs/benchmarks)
-  -raw file       where the text for benchstat goes; "" for none (raw.txt beside the plots)
+  -raw file       where the text for benchstat goes; "" for none (bench.out)
   -markdown file  a page in which to replace what is between the markers
 
 Files are named from the folder bench.
@@ -83,14 +83,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func parse(args []string) (options, error) {
-	o := options{settings: settings{rounds: 12, step: 50 * time.Millisecond}, only: regexp.MustCompile("")}
+	o := options{settings: settings{rounds: 20, step: 25 * time.Millisecond}, only: regexp.MustCompile("")}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&o.quick, "quick", false, "")
 	flags.IntVar(&o.rounds, "rounds", o.rounds, "")
 	flags.DurationVar(&o.step, "step", o.step, "")
 	flags.StringVar(&o.plots, "plots", filepath.Join("..", "docs", "benchmarks"), "")
-	flags.StringVar(&o.raw, "raw", "", "")
+	flags.StringVar(&o.raw, "raw", "bench.out", "")
 	flags.StringVar(&o.markdown, "markdown", "", "")
 	flags.Func("run", "", func(s string) (err error) {
 		o.only, err = regexp.Compile(s)
@@ -111,9 +111,6 @@ func parse(args []string) (options, error) {
 		if !given["plots"] {
 			o.plots = ""
 		}
-	}
-	if !given["raw"] && o.plots != "" {
-		o.raw = filepath.Join(o.plots, "raw.txt")
 	}
 	switch {
 	case flags.NArg() > 0:

@@ -93,7 +93,8 @@ func timerCallers(table func() *posix.Table, n int) func() work {
 	}
 }
 
-// watchLocks adds to the samples of w what share of the time its goroutines waited for locks.
+// watchLocks adds to the samples of w what share of the time its goroutines waited for locks. There may be
+// so many that it takes longer until each had a CPU.
 func watchLocks(w work) work {
 	batch := calibrate(w)
 	once := w
@@ -101,7 +102,7 @@ func watchLocks(w work) work {
 	once.once = func(d time.Duration) sample {
 		before := lockWait()
 		t := time.Now()
-		s := step(w, batch, d)
+		s := step(w, batch, 4*d)
 		all := time.Since(t).Seconds() * float64(w.goroutines)
 		s.more = map[string]float64{waiting: 100 * (lockWait() - before) / all}
 		return s
