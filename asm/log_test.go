@@ -216,6 +216,15 @@ func TestLog_Long(t *testing.T) {
 			}
 			want = append(want, logged{event: uint32(i), payload: string(p)})
 		}
+		for col := range tierShared * columns {
+			for at := l.Start(col); at != l.End(col); {
+				_, _, size, next := l.Record(col, at)
+				if size > logLongest {
+					t.Errorf("%d bytes are in column %d", size, col)
+				}
+				at = next
+			}
+		}
 		got := drain(&l)
 		if len(got) != len(want) {
 			t.Fatalf("%d records", len(got))

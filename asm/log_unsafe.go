@@ -29,7 +29,7 @@ import (
 //	word 2...   payload, the last word filled up with anything
 //
 // Of the positions, only the writers of a column, one at a time, store its head,
-// and only the reader stores its tail. Nobody waits for anybody.
+// and only the reader stores its tail. Writers and reader never wait for each other.
 //
 // As a Block, a Log has columns of its own for each tier, and buffers too, which
 // it takes when a tier is first used. A buffer's pages are touched first by the
@@ -90,9 +90,8 @@ const (
 	minLog = 32
 
 	// logLongest bounds the payload that is copied inside a sequence, which the
-	// Go scheduler cannot interrupt and the kernel can have started again. A
-	// longer one is copied in the shared tier, by Go code, under a lock.
-	//lint:ignore U1000 the assembly reads it
+	// kernel can have started again, or pinned; the Go scheduler waits for either. A
+	// longer one is copied in the shared tier, under a lock.
 	logLongest = 64 << 10
 )
 
@@ -149,7 +148,7 @@ func logSlow(l *Log, event uint32, payload []byte) bool {
 			return logWrite(l, event, payload)
 		}
 	case tierPinned:
-		if !l.makeBuffers(tierPinned) {
+		if len(payload) > logLongest || !l.makeBuffers(tierPinned) {
 			break
 		}
 		p := pin.Pin()
