@@ -369,7 +369,7 @@ func TestHammerBlock(t *testing.T) {
 		n := storm.Size(4_000_000) / goroutines
 		var b Block
 		b.Alloc(8)
-		locked := make([]int64, Slots())
+		locked := make([]atomic.Int64, Slots()) // the race detector does not see the lock
 		var threads atomic.Int64
 		one := func() {
 			b.Add(word, 1)
@@ -386,7 +386,7 @@ func TestHammerBlock(t *testing.T) {
 			for ; l == nil; l, slot = b.TryLock(lock) {
 				runtime.Gosched()
 			}
-			locked[slot]++
+			locked[slot].Store(locked[slot].Load() + 1) // two steps, which the lock keeps together
 			l.Own++
 			l.Unlock()
 			for ok := false; !ok; {
@@ -411,7 +411,8 @@ func TestHammerBlock(t *testing.T) {
 		stop()
 		want := int64(goroutines*n) + threads.Load()
 		inLock := int64(0)
-		for slot, n := range locked {
+		for slot := range locked {
+			n := locked[slot].Load()
 			inLock += n
 			if own := b.Own(slot, lock); own != n || b.Held(slot, lock) {
 				t.Errorf("slot %d was locked %d times and says %d; held: %v", slot, n, own, b.Held(slot, lock))
