@@ -451,31 +451,35 @@ func BenchmarkNext(b *testing.B) {
 // the object.
 func BenchmarkObtain(b *testing.B) {
 	const n = 1000
-	b.Run("impl=registry", func(b *testing.B) {
-		d := rcu.New()
-		r := idr.NewRegistry[object](d, nil)
-		var handles [n]idr.Handle
-		for i := range handles {
-			handles[i], _ = r.Add(&objects()[i])
-		}
-		var at atomic.Uint64
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			reader := d.NewReader()
-			defer reader.Close()
-			for x := at.Add(1) << 40; pb.Next(); {
-				x = x*lcgMul + lcgAdd
-				reader.Lock()
-				if o, err := r.Obtain(handles[x>>33%n]); err != nil || o.Lock() != nil {
-					b.Error(err)
-				} else {
-					o.Unlock()
-				}
-				reader.Unlock()
+	for _, lock := range []bool{true, false} {
+		b.Run(fmt.Sprintf("impl=registry/lock=%v", lock), func(b *testing.B) {
+			d := rcu.New()
+			r := idr.NewRegistry[object](d, nil)
+			var handles [n]idr.Handle
+			for i := range handles {
+				handles[i], _ = r.Add(&objects()[i])
 			}
+			var at atomic.Uint64
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				reader := d.NewReader()
+				defer reader.Close()
+				for x := at.Add(1) << 40; pb.Next(); {
+					x = x*lcgMul + lcgAdd
+					reader.Lock()
+					o, err := r.Obtain(handles[x>>33%n])
+					switch {
+					case err != nil || lock && o.Lock() != nil:
+						b.Error(err)
+					case lock:
+						o.Unlock()
+					}
+					reader.Unlock()
+				}
+			})
 		})
-	})
-	b.Run("impl=RWMutex+map", func(b *testing.B) {
+	}
+	b.Run("impl=RWMutex+map/lock=true", func(b *testing.B) {
 		type locked struct {
 			mu sync.Mutex
 			v  *object
