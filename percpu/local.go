@@ -2,6 +2,7 @@ package percpu
 
 import (
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -71,7 +72,11 @@ func (l *Local[T]) Do(fn func(v *T)) {
 	if s == nil {
 		s = l.makeSlot(slot)
 	}
-	defer s.unlock(lock)
+	keep := l
+	if mutant == mutantForget {
+		keep = nil
+	}
+	defer s.unlock(lock, keep)
 	if raceEnabled {
 		s.waiters.Load() // the race detector does not see the lock
 	}
@@ -122,8 +127,8 @@ func (l *Local[T]) lockSlow() (lock *asm.Lock, slot int) {
 	}
 }
 
-// unlock gives slot s back. The caller may be anywhere by now.
-func (s *localSlot[T]) unlock(lock *asm.Lock) {
+// unlock gives slot s of l back. The caller may be anywhere by now.
+func (s *localSlot[T]) unlock(lock *asm.Lock, l *Local[T]) {
 	if raceEnabled {
 		s.waiters.Add(0)
 	}
@@ -132,6 +137,9 @@ func (s *localSlot[T]) unlock(lock *asm.Lock) {
 	if s.waiters.Load() > 0 {
 		s.wakeAll()
 	}
+	// The lock is in memory that goes to others when l is unreachable, and fn may have run for the
+	// last one who knew l.
+	runtime.KeepAlive(l)
 }
 
 func (s *localSlot[T]) wakeAll() {

@@ -3,6 +3,7 @@ package percpu
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -108,6 +109,23 @@ func TestLocalInitPanics(t *testing.T) {
 	l.Do(func(v *int) {
 		if *v != 7 {
 			t.Errorf("the T is %d", *v)
+		}
+	})
+}
+
+// TestLocal_OnlyKnownToDo: a Do may be the last to know its Local. Its memory goes to nobody else
+// before the Do is over, which then stores to it.
+func TestLocal_OnlyKnownToDo(t *testing.T) {
+	var collected atomic.Bool
+	known := new([64]byte) // to the Local only
+	runtime.AddCleanup(known, func(c *atomic.Bool) { c.Store(true) }, &collected)
+	NewLocal(func(int) int { return int(known[0]) }).Do(func(*int) {
+		for range 10 {
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+		}
+		if collected.Load() {
+			t.Error("the Local was collected while it was lent")
 		}
 	})
 }
