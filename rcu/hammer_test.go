@@ -18,7 +18,7 @@ import (
 // again when they are freed. No section may ever meet a freed object, none may be freed twice, and all
 // must be freed in the end. Twins: join, skipslot.
 func TestHammer(t *testing.T) {
-	long := 200 * time.Millisecond
+	long := 150 * time.Millisecond
 	if testing.Short() {
 		long = 30 * time.Millisecond
 	}
