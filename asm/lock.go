@@ -65,6 +65,8 @@ func (b *Block) Own(slot, i int) int64 { return atomic.LoadInt64(&b.lockAt(slot,
 func (b *Block) SetOwn(slot, i int, v int64) { StoreRelease(&b.lockAt(slot, i).Own, v) }
 
 // blockTryLockSlow is where blockTryLock goes when a sequence cannot be used.
+//
+//lint:ignore U1000 the assembly jumps to it
 func blockTryLockSlow(b *Block, i int) (l *Lock, slot int) {
 	if b.ready() {
 		return blockTryLock(b, i)

@@ -8,7 +8,7 @@ import (
 // TestFault_P12: what belongs to one CPU shares no pair of cache lines with what
 // belongs to another, whatever the type and wherever the allocator puts it.
 func TestFault_P12(t *testing.T) {
-	type withPointer struct{ p *int }
+	type withPointer struct{ P *int }
 	check(t, new(localSlot[withPointer]), func(s *localSlot[withPointer]) (first, last uintptr) {
 		return unsafe.Offsetof(s.value), unsafe.Offsetof(s.wake) + unsafe.Sizeof(s.wake)
 	})
