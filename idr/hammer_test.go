@@ -255,9 +255,10 @@ func TestHammerRetire(t *testing.T) {
 	atProcs(t, []int{1, 2, 4}, func(t *testing.T) {
 		d := newDomain(t)
 		var x idr.IDR[thing]
-		const ids = 100
+		const ids = 300
 		var building [ids]atomic.Bool // set while a thing with that id exists
 		pool := make(chan *thing, 4*ids)
+		var pairs atomic.Int64
 		run := newRun(t)
 		for g := range 2 {
 			run.Go(func() error {
@@ -277,13 +278,16 @@ func TestHammerRetire(t *testing.T) {
 						}
 						return v
 					})
-					if err != nil && err != idr.ErrFull {
+					if err == idr.ErrFull {
+						runtime.Gosched() // for d's worker
+					} else if err != nil {
 						return err
 					}
 					if err == nil && rng.IntN(4) == 0 {
 						continue
 					}
 					x.RemoveRetire(d, rng.IntN(ids), func(v *thing) {
+						pairs.Add(1)
 						id := v.id
 						v.id, v.dead = -1, true
 						building[id].Store(false)
@@ -302,6 +306,9 @@ func TestHammerRetire(t *testing.T) {
 				reader := d.NewReader()
 				defer reader.Close()
 				for run.More() {
+					if rng.IntN(50) == 0 {
+						runtime.Gosched()
+					}
 					reader.Lock()
 					id := rng.IntN(ids)
 					v := x.Find(id)
@@ -320,6 +327,7 @@ func TestHammerRetire(t *testing.T) {
 		if err := d.Barrier(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("%d pairs of an insertion and a removal", pairs.Load())
 		n := 0
 		for id, v := range x.All() {
 			if n++; v.id != id || v.dead {

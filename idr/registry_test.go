@@ -627,6 +627,9 @@ func TestHammerRegistry(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(g), 3))
 				for run.More() {
 					at := &handles[rng.IntN(len(handles))]
+					if rng.IntN(20) == 0 {
+						runtime.Gosched() // for d's worker, too
+					}
 					if rng.IntN(8) == 0 {
 						var v *item
 						select {
@@ -705,6 +708,7 @@ func TestHammerRegistry(t *testing.T) {
 		}
 		run.Go(func() error {
 			for run.More() {
+				runtime.Gosched()
 				section := d.ReadLock()
 				last := -1
 				for o := range r.All() {
@@ -733,6 +737,7 @@ func TestHammerRegistry(t *testing.T) {
 		if p := problem.Load(); p != nil {
 			t.Error(*p)
 		}
+		t.Logf("%d objects", adds.Load())
 		if adds.Load() != releases.Load() || r.Len() != 0 {
 			t.Errorf("%d added, %d released, Len %d", adds.Load(), releases.Load(), r.Len())
 		}

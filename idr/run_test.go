@@ -1,6 +1,7 @@
 package idr_test
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"sync"
@@ -16,11 +17,13 @@ type run struct {
 	over atomic.Bool
 }
 
-// newRun returns a run of 200 milliseconds, or of 30 with -short.
+var hammer = flag.Duration("hammer", 200*time.Millisecond, "how long each run of a hammer test takes")
+
+// newRun returns a run of 200 milliseconds, or of 30 with -short, or what the flag -hammer says.
 func newRun(t *testing.T) *run {
-	d := 200 * time.Millisecond
+	d := *hammer
 	if testing.Short() {
-		d = 30 * time.Millisecond
+		d = min(d, 30*time.Millisecond)
 	}
 	r := &run{t: t}
 	time.AfterFunc(d, func() { r.over.Store(true) })
