@@ -244,9 +244,14 @@ func (g *debugger) guardEnds(k *ticket) {
 // dropped is the cleanup of a phase whose Guards are all gone.
 func (g *debugger) dropped(k *ticket, log *slog.Logger) {
 	g.mu.Lock()
-	open := k.open // Nobody can change it any more.
-	g.mu.Unlock()
-	for _, h := range open { // without the lock: a handler may have sections, too
+	open := k.open // Nobody is left to change it.
+	if mutant == mutantLockedLog {
+		defer g.mu.Unlock()
+	} else {
+		g.mu.Unlock()
+	}
+	// Without mu: the handler of the log may use the Domain.
+	for _, h := range open {
 		orDefault(log).Error("rcu: a Guard was dropped in its section, which goes on for ever", "began", formatStack(h.stack))
 	}
 }

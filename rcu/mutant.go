@@ -29,4 +29,5 @@ const (
 	mutantNoDeadlock     = "nodeadlock"     // waits that would never end begin
 	mutantNoReclaim      = "noreclaim"      // the section of a dropped Reader goes on
 	mutantNoEdge         = "noedge"         // sections end by plain stores, or untold, in race builds
+	mutantLockedLog      = "lockedlog"      // a dropped Guard is logged under a lock that sections need
 )

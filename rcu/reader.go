@@ -151,20 +151,26 @@ func (rs *readers) put(rec *record) {
 
 // dropped is the cleanup of a handle that was not closed.
 func (d *Domain) dropped(rec *record) {
-	if atomic.LoadUint64(&rec.seen) != 0 {
-		sec := StalledSection{Created: formatStack(rec.created())}
+	inside := atomic.LoadUint64(&rec.seen) != 0
+	sec := StalledSection{}
+	if inside {
+		sec.Created = formatStack(rec.created())
 		d.debug.describe(rec, &sec, make(stackTexts))
-		attrs := []any{"created", sec.Created}
-		if sec.Began != "" {
-			attrs = append(attrs, "began", sec.Began)
-		}
-		d.logger().Error("rcu: a Reader was dropped inside a section; the section counts as ended", attrs...)
 		if mutant != mutantNoReclaim {
 			rec.show(0)
 		}
 	}
 	d.debug.closed(rec)
 	d.readers.put(rec)
+	if !inside {
+		return
+	}
+	// Last of all: the handler of the log may use the Domain, and even wait for it.
+	attrs := []any{"created", sec.Created}
+	if sec.Began != "" {
+		attrs = append(attrs, "began", sec.Began)
+	}
+	d.logger().Error("rcu: a Reader was dropped inside a section; the section counts as ended", attrs...)
 }
 
 // Lock begins a section. In a section it only counts, and the section lasts until

@@ -372,6 +372,37 @@ func TestDebug_DroppedReader(t *testing.T) {
 //go:noinline
 func lockReader(r *rcu.Reader) { r.Lock() }
 
+// A logHandler calls itself with each message.
+type logHandler func(message string)
+
+func (f logHandler) Enabled(context.Context, slog.Level) bool      { return true }
+func (f logHandler) Handle(_ context.Context, r slog.Record) error { f(r.Message); return nil }
+func (f logHandler) WithAttrs([]slog.Attr) slog.Handler            { return f }
+func (f logHandler) WithGroup(string) slog.Handler                 { return f }
+
+// The handler of the log may use the Domain that reports. It is called by the goroutine that runs cleanups,
+// and what it waits for must not be what it is called in the middle of. Twin: lockedlog.
+func TestDebug_LogUsesDomain(t *testing.T) {
+	var d *rcu.Domain
+	reader, guard := make(chan struct{}), make(chan struct{})
+	d = rcu.New(rcu.WithDebug(), rcu.WithLogger(slog.New(logHandler(func(message string) {
+		switch {
+		case strings.Contains(message, "a Reader was dropped"):
+			must(t, d.Synchronize(bg))
+			close(reader)
+		case strings.Contains(message, "a Guard was dropped"):
+			d.ReadLock().Unlock()
+			close(guard)
+		}
+	}))))
+	mustEnd(t, async(func() { dropReader(d) }), "a goroutine that drops a Reader")
+	async(rcu.Collect) // which waits for the cleanup
+	mustEnd(t, reader, "a handler that calls Synchronize about a dropped Reader")
+	mustEnd(t, async(func() { lockStalled(d) }), "a goroutine that drops a Guard")
+	async(rcu.Collect)
+	mustEnd(t, guard, "a handler that calls ReadLock about a dropped Guard")
+}
+
 // A Domain with WithDebug is collected like any other.
 func TestDebug_Collected(t *testing.T) {
 	gone := make(chan struct{})

@@ -58,6 +58,7 @@ func TestTwins(t *testing.T) {
 		{"nodeadlock", "TestFault_R10$/fast/guard", "in a callback returned", false},
 		{"nodeadlock", "TestFault_R10_Debug$/fast/guard", "in a section returned", false},
 		{"noreclaim", "TestFault_R14", "Synchronize after a Reader was dropped", false},
+		{"lockedlog", "TestDebug_LogUsesDomain", "a handler that calls ReadLock about a dropped Guard did not end", false},
 		{"nagging", "TestStall$/fast", "reports", false},
 		{"lockedcall", "TestFault_R6$/fast/guard", "Call in a section beside a waiting Synchronize did not end", false},
 		{"gpbarrier", "TestFault_R7$/fast/guard", "callbacks had run when Barrier returned", false},
