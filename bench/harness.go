@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,8 +87,8 @@ func (s settings) run(groups []group, progress io.Writer) (all []result) {
 	began := time.Now()
 	for i, g := range groups {
 		for j, r := range g.rows() {
-			if r.cpus > runtime.NumCPU() {
-				continue
+			if s.quick && strings.Contains(r.name, "n=1M") {
+				continue // filling the tables takes longer than all the rest
 			}
 			fmt.Fprintf(progress, "\r%-100s", fmt.Sprintf("%.0f s, group %d of %d (%s), row %d: %s on %d", time.Since(began).Seconds(), i+1, len(groups), g.title, j+1, r.name, r.cpus))
 			runtime.GOMAXPROCS(r.cpus)

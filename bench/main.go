@@ -22,7 +22,7 @@ import (
 const usage = `usage: go -C bench run . [-quick] [-run regexp] [-rounds n] [-step d]
                          [-plots dir] [-raw file] [-markdown file]
 
-  -quick          3 rounds of short steps and no plots: a minute
+  -quick          3 rounds of short steps, without the largest tables and the plots: half a minute
   -run regexp     only groups of rows with such a title
   -rounds n       how often each row is measured, each implementation in turn (20)
   -step d         how long each measurement takes (25ms)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,9 @@ func perCPULocks() []row {
 	type word struct{ v *int }
 	one := 1
 	var rows []row
+	if !slices.Contains(asm.Sources(), asm.SourceGetcpu) {
+		return nil // the state before is not to be had
+	}
 	for _, t := range tiers() {
 		rows = append(rows, row{name: "LockCompare/tier=" + t.String(), cpus: 1, tier: t, impls: []impl{
 			{name: "percpu.Local", open: func() work {
@@ -361,6 +365,9 @@ func rings() []row {
 				}, func() int { n := b.n; b.n, b.used = 0, 0; return n })
 			}},
 		}})
+	}
+	if !slices.Contains(asm.Sources(), asm.SourceGetcpu) {
+		return rows
 	}
 	// The row of the thread: an event of LTTng-UST, with its header of 32 bits and a payload of 32.
 	for _, t := range tiers() {

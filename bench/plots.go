@@ -71,6 +71,7 @@ func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.BackgroundColor = color.White
+	p.Title.Padding = 8
 	p.Legend.Top = true
 	p.Legend.Left = true
 	p.Legend.Padding = 2
@@ -158,7 +159,7 @@ func drawTimers(results []result) *plot.Plot {
 	addSeries(p, all)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{1: "1", 2: "2", 4: "4", 8: "8", 16: "16"}
 	p.Y.Min = 0
-	p.Y.Max *= 1.2 // room for the legend
+	p.Y.Max *= 1.3 // room for the legend
 	return p
 }
 
