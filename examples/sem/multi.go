@@ -19,6 +19,13 @@ const (
 
 var twinNames = [twins]string{"locked", "rcu"}
 
+func newTable(twin int) *sysv.Table {
+	if twin == before {
+		return sysv.NewLocked(rcu.Default(), sysv.DefaultLimits, newPolicy().check)
+	}
+	return sysv.New(rcu.Default(), sysv.DefaultLimits, newPolicy().check)
+}
+
 // batch is the number of calls between two looks at whether that is enough. It is even, so that a
 // thread takes what it has given.
 const batch = 256
@@ -35,11 +42,7 @@ type crowd struct {
 }
 
 func newCrowd(twin, threads, nsems int) *crowd {
-	make := sysv.New
-	if twin == before {
-		make = sysv.NewLocked
-	}
-	c := &crowd{table: make(rcu.Default(), sysv.DefaultLimits, newPolicy().check), nsems: nsems}
+	c := &crowd{table: newTable(twin), nsems: nsems}
 	// The creator, and others of his group: so the permissions are looked at in earnest.
 	c.creator = c.table.NewOwner(sysv.Credentials{PID: 1, UID: 1000, GID: 100}).NewThread()
 	var err error
