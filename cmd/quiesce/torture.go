@@ -78,8 +78,8 @@ func parseTorture(args []string) (cfg rcutest.Config, tiers []tier.Tier, mutant 
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case cfg.Patience <= max(cfg.LongestSleep, 0):
-		err = errors.New("-patience has to be above -sleep")
+	case cfg.Patience <= 4*max(cfg.LongestSleep, 0):
+		err = errors.New("-patience has to be above four times -sleep")
 	case mutant == "":
 	case !slices.Contains(mutants, mutant):
 		err = fmt.Errorf("no mutant %q, there are %s", mutant, strings.Join(mutants, ", "))

@@ -64,7 +64,8 @@ type Config struct {
 	Storm bool
 
 	// Patience is for how long a goroutine may be stuck in one operation before that is a failure,
-	// 30 s if it is 0. It must be well above LongestSleep and what else holds sections of Domain.
+	// 30 s if it is 0. It must be well above LongestSleep, of which a section has two, and what
+	// else holds sections of Domain.
 	Patience time.Duration
 
 	// Progress, if not nil, is called about every second with what was done so far.

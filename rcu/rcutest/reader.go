@@ -187,12 +187,14 @@ func (r *reader) hesitant() {
 		}
 		r.begin("a section that began late")
 		for range 1 + r.rng.IntN(4) {
-			r.t.s.Find(r.rng, r.visit)
+			for range 4 {
+				t.s.Find(r.rng, r.visit)
+			}
 			time.Sleep(r.nap(time.Millisecond))
 			r.check()
 		}
 		r.unlock()
-		if r.t.stop.Load() {
+		if t.stop.Load() {
 			return
 		}
 	}
