@@ -13,9 +13,15 @@ import (
 // A gated counts entries and exits by CPU while its gate is open. It must be the
 // first field of an RWMutex or a Ref.
 type gated struct {
-	gate  asm.Gate // must be first
-	isRef bool     // of a Ref; set when it is made
+	gate asm.Gate // must be first
 }
+
+// What a gated counts by. The slow path tells by that whose it is: with what it
+// finds there it would take the zero Ref for an RWMutex, and store to its fields.
+const (
+	byRWMutex = 1
+	byRef     = -1
+)
 
 // The words of a gated. Entries and exits are counted apart because an entry on
 // one CPU and its exit on another could otherwise cancel out while somebody is
@@ -26,19 +32,19 @@ const (
 	gatedWords
 )
 
-// inside returns how many more entries than exits there were. Exits are summed
-// first: each that is counted has its entry counted too. So while the gate is
-// shut and only exits change, 0 means that nobody is inside, and a negative
-// number that there were more exits than entries.
-func (g *gated) inside() int64 {
+// inside returns how many more entries than exits there were, each of which was
+// counted by by. Exits are summed first: each that is counted has its entry counted
+// too. So while the gate is shut and only exits change, 0 means that nobody is
+// inside, and a negative number that there were more exits than entries.
+func (g *gated) inside(by int64) int64 {
 	n := g.gate.Block.Sum(exits)
-	return g.gate.Block.Sum(entries) - n
+	return (g.gate.Block.Sum(entries) - n) * by
 }
 
 func init() {
 	gate.NoFence = mutant == mutantNoFence
 	gate.Slow = func(p unsafe.Pointer, i int, delta int64) {
-		if (*gated)(p).isRef {
+		if delta == byRef && mutant != mutantAnyRef {
 			(*Ref)(p).slow(i)
 		} else {
 			(*RWMutex)(p).slow(i)

@@ -8,5 +8,6 @@ const (
 	mutantNoFence = "nofence" // Ref.Kill and RWMutex.Lock shut the gate without a fence
 	mutantNoLook  = "nolook"  // readers of an RWMutex do not look for a writer
 	mutantNoLock  = "nolock"  // a Local is lent without its lock
+	mutantAnyRef  = "anyref"  // the slow path takes a Ref for an RWMutex
 	mutantForget  = "forget"  // a Local is not kept while it is lent
 )

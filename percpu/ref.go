@@ -39,7 +39,6 @@ const refBias = 1 << 62
 // drops. release is called when the last reference is gone, once for each Kill.
 func NewRef(release func()) *Ref {
 	r := &Ref{release: release}
-	r.isRef = true
 	if asm.Gates() {
 		r.gate.Make(gatedWords)
 	}
@@ -60,17 +59,17 @@ func (r *Ref) start() {
 
 // Get takes a reference. The caller knows that there is one already. It panics
 // if there is none.
-func (r *Ref) Get() { r.gate.Add(entries, 1) }
+func (r *Ref) Get() { r.gate.Add(entries, byRef) }
 
 // Put drops a reference. If it was the last it calls release. It panics if there
 // was none, which a live Ref does not notice before Kill.
-func (r *Ref) Put() { r.gate.Add(exits, 1) }
+func (r *Ref) Put() { r.gate.Add(exits, byRef) }
 
 // slow is Get and Put when the gate is shut, or the thread cannot run sequences,
 // or there is no gate.
 func (r *Ref) slow(i int) {
 	switch {
-	case r.gate.TryAdd(i, 1):
+	case r.gate.TryAdd(i, byRef):
 	case i == exits:
 		r.put(-1, "Put")
 	case r.count.Add(1) <= 1:
@@ -92,7 +91,7 @@ func (r *Ref) put(delta int64, what string) {
 
 // TryGet takes a reference if there still is one, and reports whether it did.
 func (r *Ref) TryGet() bool {
-	if r.gate.TryAdd(entries, 1) {
+	if r.gate.TryAdd(entries, byRef) {
 		return true
 	}
 	for {
@@ -108,7 +107,7 @@ func (r *Ref) TryGet() bool {
 
 // TryGetLive takes a reference if r was not killed, and reports whether it did.
 func (r *Ref) TryGetLive() bool {
-	if r.gate.TryAdd(entries, 1) {
+	if r.gate.TryAdd(entries, byRef) {
 		return true
 	}
 	return !r.dying.Load() && r.TryGet()
@@ -127,7 +126,7 @@ func (r *Ref) Kill() {
 		r.gate.Shut()
 		// Nobody touches the words now: Get and Put go to count, which bias
 		// keeps from 0 until what the words hold is in it.
-		n := r.inside()
+		n := r.inside(byRef)
 		drop += n - r.folded - refBias
 		r.folded = n
 	}

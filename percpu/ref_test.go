@@ -118,24 +118,36 @@ func TestHammerRef(t *testing.T) {
 	t.Logf("%d rounds, %d references", rounds, got.Load())
 }
 
-func TestRefMisuse(t *testing.T) {
-	panics := func(want string, f func()) {
+func panics(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
 		t.Helper()
-		defer func() {
-			t.Helper()
-			if got := recover(); got != want {
-				t.Errorf("got panic %v, want %q", got, want)
-			}
-		}()
-		f()
+		if got := recover(); got != want {
+			t.Errorf("got panic %v, want %q", got, want)
+		}
+	}()
+	f()
+}
+
+// TestRef_Zero: a Ref that NewRef has not made has no reference, and is not taken for an RWMutex,
+// which is ready.
+func TestRef_Zero(t *testing.T) {
+	r := new(Ref)
+	panics(t, "percpu: Get of a Ref that has reached zero", r.Get)
+	panics(t, "percpu: more Puts than references: found by Put of a Ref", r.Put)
+	if r.TryGet() || r.TryGetLive() || !r.Zero() {
+		t.Error("the zero Ref has a reference")
 	}
+}
+
+func TestRefMisuse(t *testing.T) {
 	releases := 0
 	r := NewRef(func() { releases++ })
-	panics("percpu: Reinit of a Ref that has references", r.Reinit)
+	panics(t, "percpu: Reinit of a Ref that has references", r.Reinit)
 	r.Kill()
-	panics("percpu: Kill of a Ref that was killed already", r.Kill)
-	panics("percpu: Get of a Ref that has reached zero", r.Get)
-	panics("percpu: more Puts than references: found by Put of a Ref", r.Put)
+	panics(t, "percpu: Kill of a Ref that was killed already", r.Kill)
+	panics(t, "percpu: Get of a Ref that has reached zero", r.Get)
+	panics(t, "percpu: more Puts than references: found by Put of a Ref", r.Put)
 	if releases != 1 || !r.Zero() {
 		t.Errorf("released %d times", releases)
 	}

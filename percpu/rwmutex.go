@@ -44,10 +44,10 @@ const (
 )
 
 // RLock locks rw for reading.
-func (rw *RWMutex) RLock() { rw.gate.Add(entries, 1) }
+func (rw *RWMutex) RLock() { rw.gate.Add(entries, byRWMutex) }
 
 // RUnlock undoes one RLock.
-func (rw *RWMutex) RUnlock() { rw.gate.Add(exits, 1) }
+func (rw *RWMutex) RUnlock() { rw.gate.Add(exits, byRWMutex) }
 
 // slow is RLock and RUnlock when the gate is shut, or the thread cannot run
 // sequences, or there is no gate.
@@ -57,13 +57,13 @@ func (rw *RWMutex) slow(i int) {
 		rw.inner.RLock()
 	case rw.plain():
 		rw.inner.RUnlock()
-	case rw.gate.TryAdd(i, 1):
+	case rw.gate.TryAdd(i, byRWMutex):
 	case i == entries:
 		rw.inner.RLock()
 		rw.enter()
 		rw.inner.RUnlock()
 	default:
-		rw.gate.Block.AddShared(exits, 1)
+		rw.gate.Block.AddShared(exits, byRWMutex)
 		select {
 		case rw.wake <- struct{}{}: // Pairs with the receive in drain.
 		default: // the writer has not looked since the last one
@@ -74,7 +74,7 @@ func (rw *RWMutex) slow(i int) {
 // enter counts a reader in who holds inner for reading, so that no writer can
 // have the gate shut.
 func (rw *RWMutex) enter() {
-	if !rw.gate.TryAdd(entries, 1) {
+	if !rw.gate.TryAdd(entries, byRWMutex) {
 		panic("percpu: an RWMutex is shut without a writer")
 	}
 }
@@ -84,7 +84,7 @@ func (rw *RWMutex) TryRLock() bool {
 	if rw.plain() {
 		return rw.inner.TryRLock()
 	}
-	if rw.gate.TryAdd(entries, 1) {
+	if rw.gate.TryAdd(entries, byRWMutex) {
 		return true
 	}
 	if !rw.inner.TryRLock() {
@@ -113,7 +113,7 @@ func (rw *RWMutex) Lock() {
 
 // drained reports whether no reader is inside. The gate is shut.
 func (rw *RWMutex) drained() bool {
-	n := rw.inside()
+	n := rw.inside(byRWMutex)
 	if n < 0 {
 		panic("percpu: RUnlock of an RWMutex that is not locked for reading")
 	}
@@ -128,7 +128,7 @@ func (rw *RWMutex) TryLock() bool {
 	if rw.plain() {
 		return true
 	}
-	if rw.inside() == 0 { // else save the fence
+	if rw.inside(byRWMutex) == 0 { // else save the fence
 		rw.gate.Shut()
 		if rw.drained() {
 			return true

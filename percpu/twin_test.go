@@ -52,6 +52,7 @@ func TestTwins(t *testing.T) {
 		{mutantNoFence, "TestHammerRef", "--- FAIL", asm.Gates()},
 		{mutantNoLook, "TestHammerRWMutex", "--- FAIL", asm.Gates()},
 		{mutantNoLock, "TestHammerLocal", "--- FAIL", true},
+		{mutantAnyRef, "TestRef_Zero", "got panic <nil>", true},
 		{mutantForget, "TestLocal_OnlyKnownToDo", "was collected", true},
 	} {
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
