@@ -80,6 +80,7 @@ type poolStack[T any] struct {
 // Get returns an object: the one that was put last on this P, or one that other Ps
 // had too many of, or what New returns. A panic in New goes through to the caller.
 func (p *Pool[T]) Get() (v T) {
+	_ = p.Cap // A nil p panics here; while pinned, that would end the program.
 	if poolStacks {
 		id := pin.Pin() // No panic and no park until Unpin.
 		if first := p.open.Load(); first != nil && id < p.procs {
@@ -100,6 +101,7 @@ func (p *Pool[T]) Get() (v T) {
 // Put gives an object to the Pool. The caller must not use it any more. It panics if
 // Cap is negative.
 func (p *Pool[T]) Put(v T) {
+	_ = p.Cap // As in Get.
 	if poolStacks {
 		id := pin.Pin() // No panic and no park until Unpin.
 		if first := p.open.Load(); first != nil && id < p.procs {

@@ -259,3 +259,24 @@ func TestPool_Misuse(t *testing.T) {
 	bad := Pool[int]{Cap: -1}
 	attempt("percpu: Put to a Pool with a negative Cap", func() { bad.Put(1) })
 }
+
+// TestPool_Nil: a nil Pool panics as any nil pointer does. It must not be found out while pinned,
+// which no deferred function could recover from.
+func TestPool_Nil(t *testing.T) {
+	var p *Pool[int]
+	for name, f := range map[string]func(){
+		"Get":   func() { p.Get() },
+		"Put":   func() { p.Put(1) },
+		"Len":   func() { p.Len() },
+		"Drain": func() { p.Drain(nil) },
+	} {
+		func() {
+			defer func() {
+				if _, ok := recover().(runtime.Error); !ok {
+					t.Errorf("%s of a nil Pool does not panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}
