@@ -11,7 +11,7 @@ import (
 // An Object is what a [Structure] holds. A torture makes Objects, frees them, and uses them again. It must not
 // be copied.
 type Object struct {
-	head rcu.Head // first, see fromHead
+	head rcu.Head // first: see calledHead
 
 	// Node is the Structure's, for what it needs to hold the Object, and is kept when the Object is freed and
 	// used again. Exchange may set it before it makes the Object findable.

@@ -178,7 +178,12 @@ func (r *reader) brisk() {
 // must have been stopped there. What it announces is old then, so it stays in that section.
 func (r *reader) hesitant() {
 	t := r.t
-	for range r.rng.IntN(100_000) {
+	for n := range r.rng.IntN(20_000) {
+		if n%64 == 0 {
+			if r.begin("short sections"); t.stop.Load() {
+				return
+			}
+		}
 		before := t.retired.Load()
 		r.lock()
 		if t.retired.Load() < before+2 {
@@ -194,9 +199,6 @@ func (r *reader) hesitant() {
 			r.check()
 		}
 		r.unlock()
-		if t.stop.Load() {
-			return
-		}
 	}
 }
 
