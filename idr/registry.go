@@ -114,7 +114,7 @@ func NewRegistry[T any](d *rcu.Domain, release func(*T)) *Registry[T] {
 //
 // The error is [ErrFull] if all slots are in use: there are 2^32 of them, or 2^31 where an int has
 // 32 bits. A slot can have 2^32-1 objects, one after the other, and is not used again after that.
-// Add is O(1) and allocates 128 bytes, and with each 64th slot that is new 1.6 KiB. What
+// Add is O(1) and allocates 128 bytes, and with each 64th slot that is new 1 KiB. What
 // slots take, 17 bytes each, is not given back.
 //
 // Add panics if the Registry does not come from NewRegistry.
