@@ -236,10 +236,10 @@ func drawLockWait(results []result) *plot.Plot {
 	var values []plotter.Values // by impl
 	for _, r := range results {
 		work, n, _ := strings.Cut(r.name, "/goroutines=")
-		if r.cpus != mostCPUs() || work != "Timers" && work != "Semop" {
+		if r.cpus != mostCPUs() || work != "Timers" && work != "Semop" && work != "SemMixed" {
 			continue
 		}
-		labels = append(labels, strings.ToLower(work)+" "+n)
+		labels = append(labels, work+"\n"+n)
 		for i, im := range r.impls {
 			if i == len(values) {
 				values = append(values, nil)

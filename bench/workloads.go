@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -132,26 +133,34 @@ func semaphores() []row {
 // semUsers is how many users the threads belong to. None of them is the creator of the array.
 const semUsers = 16
 
+// semPolicy is what Linux asks besides permissions, its security module: it too has its answers in a hash
+// table.
+func semPolicy() sysv.Security {
+	type access struct {
+		who, whose int
+		alter      bool
+	}
+	policy := make(map[access]bool)
+	for u := range semUsers + 1 {
+		policy[access{1000 + u, 1000, true}] = true
+		policy[access{1000 + u, 1000, false}] = true
+	}
+	return func(who sysv.Credentials, p sysv.Perm, alter bool) error {
+		if !policy[access{who.UID, p.UID, alter}] {
+			return sysv.EACCES
+		}
+		return nil
+	}
+}
+
+// A semTable makes the table that a twin has.
+type semTable func(*rcu.Domain, sysv.Limits, sysv.Security) *sysv.Table
+
 // semCrowd has threads that each give and take, in turns, a semaphore of one array. They never wait for a
 // value, only for the lock.
-func semCrowd(table func(*rcu.Domain, sysv.Limits, sysv.Security) *sysv.Table, n, nsems int) func() work {
+func semCrowd(table semTable, n, nsems int) func() work {
 	return func() work {
-		// What Linux asks besides permissions, its security module: it too has its answers in a hash table.
-		type access struct {
-			who, whose int
-			alter      bool
-		}
-		policy := make(map[access]bool)
-		for u := range semUsers + 1 {
-			policy[access{1000 + u, 1000, true}] = true
-			policy[access{1000 + u, 1000, false}] = true
-		}
-		t := table(rcu.Default(), sysv.DefaultLimits, func(who sysv.Credentials, p sysv.Perm, alter bool) error {
-			if !policy[access{who.UID, p.UID, alter}] {
-				return sysv.EACCES
-			}
-			return nil
-		})
+		t := table(rcu.Default(), sysv.DefaultLimits, semPolicy())
 		creator := t.NewOwner(sysv.Credentials{PID: 1, UID: 1000, GID: 100}).NewThread()
 		id, err := creator.Get(sysv.Private, nsems, sysv.Create|0o660)
 		if err != nil {
@@ -185,6 +194,95 @@ func semCrowd(table func(*rcu.Domain, sysv.Limits, sysv.Security) *sysv.Table, n
 				creator.Close()
 				for _, thread := range all {
 					thread.Close()
+				}
+			},
+		})
+	}
+}
+
+// semMixed is what a database does with semaphores: many arrays, operations on them, looks at them, and
+// now and then one that goes and another that comes, for 100, 400 and 800 users. The thread had, of
+// the system's time, 8.7, 21.9 and 84.4 % in the lock before, and 8.1, 19.9 and 77.7 % after.
+func semMixed() []row {
+	var rows []row
+	for _, users := range []int{100, 400, 800} {
+		rows = append(rows, row{name: fmt.Sprintf("SemMixed/goroutines=%d", users), cpus: mostCPUs(), tier: tier.RSEQ, impls: []impl{
+			{name: "rcu", open: semDatabase(sysv.New, users)},
+			{name: "locked", open: semDatabase(sysv.NewLocked, users)},
+		}})
+	}
+	return rows
+}
+
+func semDatabase(table semTable, users int) func() work {
+	const arrays, nsems = 64, 16
+	return func() work {
+		t := table(rcu.Default(), sysv.DefaultLimits, semPolicy())
+		root := t.NewOwner(sysv.Credentials{PID: 1, UID: 1000, GID: 100})
+		var ids [arrays]atomic.Uint64
+		replace := func(th *sysv.Thread, k uint64) {
+			// The old one goes first, as there may be only so many. Of two at once, one removes it.
+			if old := ids[k].Load(); old != 0 && th.Remove(sysv.ID(old)) != nil {
+				return
+			}
+			id, err := th.Get(sysv.Private, nsems, sysv.Create|0o660)
+			if err != nil {
+				panic(err)
+			}
+			ids[k].Store(uint64(id))
+		}
+		th := root.NewThread()
+		for k := range uint64(arrays) {
+			replace(th, k)
+		}
+		threads, roots := make([]*sysv.Thread, users), make([]*sysv.Thread, users)
+		for i := range users {
+			threads[i] = t.NewOwner(sysv.Credentials{PID: 2 + i, UID: 1001 + i%semUsers, GID: 100}).NewThread()
+			roots[i] = root.NewThread()
+		}
+		// An array that was removed meanwhile, and one that has nothing to take any more, are all in a
+		// day's work.
+		see := func(err error) {
+			if err != nil && !errors.Is(err, sysv.EIDRM) && !errors.Is(err, sysv.EINVAL) && !errors.Is(err, sysv.EAGAIN) {
+				panic(err)
+			}
+		}
+		return watchLocks(work{
+			goroutines: users,
+			each: func(worker int) func(int) {
+				x := uint64(worker) * 0x9e3779b97f4a7c15
+				num := worker % nsems
+				give := []sysv.Op{{Num: num, Delta: 1}}
+				take := []sysv.Op{{Num: num, Delta: -1, Flags: sysv.NoWait}}
+				th := threads[worker]
+				return func(n int) {
+					for range n {
+						x = x*lcgMul + lcgAdd
+						id := sysv.ID(ids[x>>33%arrays].Load())
+						switch what := x >> 48 % 1000; {
+						case what < 800:
+							see(th.Op(context.Background(), id, give))
+							see(th.Op(context.Background(), id, take))
+						case what < 900:
+							_, err := th.Stat(id)
+							see(err)
+						case what < 998:
+							_, err := th.GetVal(id, num)
+							see(err)
+						default:
+							replace(roots[worker], x>>33%arrays)
+						}
+					}
+				}
+			},
+			close: func() {
+				for k := range ids {
+					if err := th.Remove(sysv.ID(ids[k].Load())); err != nil {
+						panic(err)
+					}
+				}
+				for _, th := range append(append(threads, roots...), th) {
+					th.Close()
 				}
 			},
 		})
