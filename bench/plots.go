@@ -239,7 +239,7 @@ func drawLockWait(results []result) *plot.Plot {
 		if r.cpus != mostCPUs() || work != "Timers" && work != "Semop" && work != "SemMixed" {
 			continue
 		}
-		labels = append(labels, work+"\n"+n)
+		labels = append(labels, strings.Replace(work, "SemMixed", "Mixed", 1)+"\n"+n)
 		for i, im := range r.impls {
 			if i == len(values) {
 				values = append(values, nil)

@@ -113,11 +113,11 @@ func number(v float64) string {
 }
 
 // asWhat says what the columns are.
-const asWhat = `Times are nanoseconds for one operation, all CPUs together: with two CPUs, half is perfect scaling. Each is
-the median of %d rounds of %v (four times that for timers and semaphores), the implementations of a row in turns. A ratio is our time by the other's in the same
-round: below 1 we are faster. must and goal are what it was to be, thread is what the kernel developers reported
-for the same change on their machines, as a ratio and as the gain. Allocations are ours and the other's, for each
-operation, where there are any.
+const asWhat = `Times are nanoseconds for one operation, all CPUs together: with two CPUs, half is perfect scaling. Each is the median
+of %d rounds of %v (four times that for timers and semaphores), the implementations of a row in turns. A ratio is our
+time by the other's in the same round: below 1 we are faster. must and goal are what it was to be, thread is what the
+kernel developers reported for the same change on their machines, as a ratio and as the gain. Allocations are ours and
+the other's, for each operation, where there are any.
 `
 
 // writeTable writes everything for a person at a terminal.
