@@ -734,23 +734,3 @@ func TestAllocations(t *testing.T) {
 		}
 	})
 }
-
-func ExampleThread_Op() {
-	table := New(rcu.New(), DefaultLimits, nil)
-	th := table.NewOwner(Credentials{PID: 1, UID: 1000, GID: 100}).NewThread()
-	defer th.Close()
-	id, err := th.Get(Private, 2, Create|0o600)
-	fmt.Println(err)
-	fmt.Println(th.Op(bg, id, []Op{{Num: 0, Delta: 3}, {Num: 1, Delta: 1}}))
-	fmt.Println(th.Op(bg, id, []Op{{Num: 0, Delta: -1}, {Num: 1, Delta: -2, Flags: NoWait}}))
-	fmt.Println(th.GetAll(id)) // neither was done
-	fmt.Println(th.Remove(id))
-	fmt.Println(th.Op(bg, id, []Op{{Num: 0, Delta: 1}}))
-	// Output:
-	// <nil>
-	// <nil>
-	// sysv: EAGAIN: cannot be done now
-	// [3 1] <nil>
-	// <nil>
-	// sysv: EIDRM: the array was removed
-}
