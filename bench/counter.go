@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/puzpuzpuz/xsync/v4"
@@ -209,7 +210,7 @@ func pinnedCounters(n, procs int) func() work {
 func shardedCounters(n int, s asm.Source) func() work {
 	return func() work {
 		shards := 1
-		for shards < asm.ColumnCount() && shards < 1024 {
+		for shards < runtime.NumCPU() {
 			shards *= 2
 		}
 		all := make([][]paddedInt, n)

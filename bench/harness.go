@@ -24,9 +24,9 @@ type group struct {
 // A row is one comparison: the same work by several implementations, measured in turns. The
 // first one is ours, and the others are what it is compared with.
 type row struct {
-	name  string // key=value parts after the first, as benchstat wants it, without impl and CPUs
-	cpus  int    // GOMAXPROCS
-	tier  tier.Tier
+	name  string    // key=value parts after the first, as benchstat wants it, without impl and CPUs
+	cpus  int       // GOMAXPROCS
+	tier  tier.Tier // or the best one below it that works
 	impls []impl
 }
 
@@ -92,7 +92,11 @@ func (s settings) run(groups []group, progress io.Writer) (all []result) {
 			}
 			fmt.Fprintf(progress, "\r%-100s", fmt.Sprintf("%.0f s, group %d of %d (%s), row %d: %s on %d", time.Since(began).Seconds(), i+1, len(groups), g.title, j+1, r.name, r.cpus))
 			runtime.GOMAXPROCS(r.cpus)
-			all = append(all, result{g.title, r, s.measure(r)})
+			done := result{g.title, r, s.measure(r)}
+			for i := range done.impls {
+				done.impls[i].open = nil // which may have tables of a million ids
+			}
+			all = append(all, done)
 			runtime.GOMAXPROCS(procs)
 		}
 	}
