@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/idr"
+	"github.com/quiesce-go/quiesce/percpu"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -521,14 +522,15 @@ func BenchmarkRegistryAddRemove(b *testing.B) {
 	}
 }
 
-// BenchmarkIDA has ids of 64k come and go, and asks for them.
+// BenchmarkIDA has ids come and go, and asks for them. The rival in taking and giving back is a Pool
+// that has ids from an IDA, a batch at a time: see docs/decisions/0003-no-id-cache-in-idr.md.
 func BenchmarkIDA(b *testing.B) {
 	const n = 1 << 16
 	var a idr.IDA
 	if _, err := a.AllocN(n, 0, n-1); err != nil {
 		b.Fatal(err)
 	}
-	b.Run("op=AllocFree", func(b *testing.B) {
+	b.Run("op=FreeAlloc", func(b *testing.B) { // any of 64k, which are all taken
 		b.ReportAllocs()
 		x := uint64(1)
 		for b.Loop() {
@@ -549,4 +551,36 @@ func BenchmarkIDA(b *testing.B) {
 			}
 		}
 	})
+	for _, hold := range []int{1, 16} {
+		bench := func(name string, get func() int, put func(id int)) {
+			b.Run(fmt.Sprintf("op=AllocFree/impl=%s/hold=%d", name, hold), func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					var ids [16]int
+					for pb.Next() {
+						for i := range hold {
+							ids[i] = get()
+						}
+						for i := range hold {
+							put(ids[i])
+						}
+					}
+				})
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*hold), "ns/id")
+			})
+		}
+		bench("ida", func() int { id, _ := a.Alloc(); return id }, func(id int) { a.Free(id) })
+		var cache percpu.Pool[int]
+		cache.New = func() int {
+			batch, err := a.AllocN(16, 0, math.MaxInt)
+			if err != nil {
+				panic(err)
+			}
+			for _, id := range batch[1:] {
+				cache.Put(id)
+			}
+			return batch[0]
+		}
+		bench("pool", cache.Get, cache.Put)
+	}
 }

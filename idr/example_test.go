@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quiesce-go/quiesce/idr"
+	"github.com/quiesce-go/quiesce/percpu"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -262,4 +263,31 @@ func ExampleObject_Get() {
 	// ada is still in use
 	// ada is released
 	// got a reference: false
+}
+
+// Where all CPUs take ids and give them back all the time, and any id will do, a Pool saves the way to
+// the IDA. Ids that lie in it are taken as far as the IDA knows.
+func ExampleIDA_cached() {
+	var ids idr.IDA
+	var cache percpu.Pool[int]
+	cache.New = func() int {
+		batch, err := ids.AllocN(16, 0, 1<<20)
+		if err != nil {
+			panic(err)
+		}
+		for _, id := range batch[1:] {
+			cache.Put(id)
+		}
+		return batch[0]
+	}
+	a, b := cache.Get(), cache.Get()
+	fmt.Println(a != b, ids.Contains(a), ids.Contains(b))
+	cache.Put(a)
+	cache.Put(b)
+	// At the end, what is in the Pool goes back.
+	cache.Drain(func(id int) { ids.Free(id) })
+	fmt.Println(ids.Len())
+	// Output:
+	// true true true
+	// 0
 }
