@@ -285,6 +285,13 @@ func flood(t *testing.T, updaters int) {
 	d := rcu.New(rcu.WithMaxPending(limit), rcu.WithStallTimeout(long/4), rcu.WithStallHandler(reports.handle))
 	r := makeStalled(d)
 	type object struct{ _ [64]byte }
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	idle := heap()
 	var made, freed atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -296,13 +303,6 @@ func flood(t *testing.T, updaters int) {
 			}
 		})
 	}
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	idle := heap() // more or less
 	eventually(t, "the limit is reached", func() bool { return d.Stats().CallbacksPending > limit })
 	before := heap()
 	var most uint64
@@ -336,7 +336,11 @@ func flood(t *testing.T, updaters int) {
 	if got := reports.get(); len(got) != 1 || !strings.Contains(got[0].String(), "makeStalled") {
 		t.Errorf("not one report that says where the Reader was made, but %v", got)
 	}
-	t.Logf("at most %d pending of %d, heap %d, %d and then %d, in the end %d, freed in %v", most, made.Load(), idle, before, after, heap(), took)
+	end := heap()
+	if end > idle+before/10 {
+		t.Errorf("the heap was %d before the flood, and %d after it", idle, end)
+	}
+	t.Logf("at most %d pending of %d, heap %d, %d and then %d, in the end %d, freed in %v", most, made.Load(), idle, before, after, end, took)
 }
 
 // slowed returns how often n callers can have called in a time, with one millisecond for the first call past
