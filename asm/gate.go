@@ -11,7 +11,8 @@ import (
 // are made of. It works on the rseq tier only, since it takes a fence that
 // aborts sequences; Gates reports whether it does.
 //
-// The zero Gate is shut. A Gate must not be copied.
+// The zero Gate is shut, and Make comes before Open and Shut. A Gate must not be
+// copied.
 type Gate struct {
 	Block Block
 }
@@ -31,8 +32,9 @@ func (g *Gate) Made() bool { return g.Block.lease.Load() != nil }
 
 // Add adds delta to word i in the caller's column. It compiles to one call of
 // the assembly. If g is shut, or the caller cannot run a sequence, the slow path
-// of package percpu is called instead, which internal/gate names.
-func (g *Gate) Add(i int, delta int64) { gateAdd(&g.Block, i, delta) }
+// of package percpu is called instead, which internal/gate names; so only percpu can
+// call it.
+func (g *Gate) Add(_ gate.Owner, i int, delta int64) { gateAdd(&g.Block, i, delta) }
 
 // TryAdd is Add that reports whether g was open, and does nothing if it was not.
 func (g *Gate) TryAdd(i int, delta int64) bool {

@@ -6,17 +6,16 @@ import (
 	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
-// A Lock is two words of a Block in one column, and guards what a program keeps for that column: liburcu's and
+// A Lock is a word of a Block in one column, and guards what a program keeps for that column: liburcu's and
 // librseq's per-CPU lock. It is taken by a restartable sequence, so without a locked instruction, and held like
 // any other lock: the holder may be preempted, block, and go on on another CPU.
 //
 // The columns of all tiers are numbered here, because the holder may lose its tier: a slot below [Columns] is a
 // CPU's, the others belong to Ps and to threads that fall back.
 type Lock struct {
-	held int64 // 0 or 1
+	_ noCopy
 
-	// Own is the holder's, to keep something beside the lock.
-	Own int64
+	held int64 // 0 or 1
 }
 
 // Slots returns the number of slots that TryLock can return.
@@ -35,9 +34,9 @@ func Slot() int {
 	}
 }
 
-// TryLock takes the lock in words i and i+1 of the caller's column and returns it and its slot, or nil if it is
+// TryLock takes the lock at word i of the caller's column and returns it and its slot, or nil if it is
 // taken, by whomever. The Lock may be used as long as b is reachable. TryLock compiles to one call, does not block,
-// and does not allocate. On the zero Block it is undefined.
+// and does not allocate. A Block without words has no locks: it returns nil.
 //
 // It is a load-acquire: what Unlock was ordered after, it is ordered before. It is no fence: a later load may pass
 // the store to the lock. Fence orders those.
@@ -55,19 +54,16 @@ func (l *Lock) UnlockBarrier() {
 	}
 }
 
-// Held reports whether somebody holds the lock in words i and i+1 of a slot. It is a load-acquire.
+// Held reports whether somebody holds the lock at word i of a slot. It is a load-acquire.
 func (b *Block) Held(slot, i int) bool { return atomic.LoadInt64(&b.lockAt(slot, i).held) != 0 }
-
-// Own returns Own of the lock in words i and i+1 of a slot, by an atomic load.
-func (b *Block) Own(slot, i int) int64 { return atomic.LoadInt64(&b.lockAt(slot, i).Own) }
-
-// SetOwn sets Own of the lock in words i and i+1 of a slot, for a caller that keeps others from locking it.
-func (b *Block) SetOwn(slot, i int, v int64) { StoreRelease(&b.lockAt(slot, i).Own, v) }
 
 // blockTryLockSlow is where blockTryLock goes when a sequence cannot be used.
 //
 //lint:ignore U1000 the assembly jumps to it
 func blockTryLockSlow(b *Block, i int) (l *Lock, slot int) {
+	if b.lease.Load() == nil {
+		return nil, 0
+	}
 	if b.ready() {
 		return blockTryLock(b, i)
 	}

@@ -295,6 +295,9 @@ func (l *Log) End(col int) uint64 {
 // there is none.
 func (l *Log) Start(col int) uint64 {
 	le := l.ends.lease.Load()
+	if le == nil {
+		panic(notMade)
+	}
 	start := atomic.LoadInt64(le.word(0, col, logTail))
 	runtime.KeepAlive(le)
 	return uint64(start)

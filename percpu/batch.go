@@ -1,6 +1,7 @@
 package percpu
 
 import (
+	"math/bits"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -89,9 +90,13 @@ func (c *BatchCounter) sumLocked() int64 { return c.total.Load() + c.rest.Sum(0)
 // Compare returns -1, 0 or 1 as the value is below, equal to or above rhs. It is
 // as cheap as Read unless the two are so close that it must be exact.
 func (c *BatchCounter) Compare(rhs int64) int {
-	margin := c.batch * int64(asm.Columns())
 	n := c.Read()
-	if n-margin <= rhs && rhs <= n+margin {
+	// |rhs-n| as an unsigned number, which the difference of two int64s fits in.
+	apart := uint64(rhs) - uint64(n)
+	if rhs < n {
+		apart = -apart
+	}
+	if hi, margin := bits.Mul64(uint64(c.batch), uint64(asm.Columns())); hi != 0 || apart <= margin {
 		n = c.Sum()
 	}
 	switch {

@@ -34,8 +34,8 @@ const (
 
 // inside returns how many more entries than exits there were, each of which was
 // counted by by. Exits are summed first: each that is counted has its entry counted
-// too. So while the gate is shut and only exits change, 0 means that nobody is
-// inside, and a negative number that there were more exits than entries.
+// too. So while the gate is shut and only exits change, 0 means that nobody is inside.
+// A negative number means, at any time, that there were more exits than entries.
 func (g *gated) inside(by int64) int64 {
 	n := g.gate.Block.Sum(exits)
 	return (g.gate.Block.Sum(entries) - n) * by

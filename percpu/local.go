@@ -48,7 +48,7 @@ type localSlot[T any] struct {
 func NewLocal[T any](init func(cpu int) T) *Local[T] {
 	asm.Membarrier() // so that unlocking is cheap where wait can fence
 	l := &Local[T]{slots: make([]atomic.Pointer[localSlot[T]], asm.Slots()), init: init}
-	l.locks.Alloc(2)
+	l.locks.Alloc(1)
 	return l
 }
 
@@ -115,6 +115,9 @@ func (l *Local[T]) All() iter.Seq2[int, *T] {
 
 // lockSlow locks a slot of the caller's and returns the lock and the slot.
 func (l *Local[T]) lockSlow() (lock *asm.Lock, slot int) {
+	if l.slots == nil {
+		panic("percpu: use of a Local that NewLocal has not made")
+	}
 	for tries := 0; ; tries++ {
 		if lock, slot = l.locks.TryLock(0); lock != nil {
 			return lock, slot

@@ -1,6 +1,7 @@
 package percpu
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -61,7 +62,10 @@ type Pool[T any] struct {
 	stacks []poolStack[T] // by P, those beyond it have none; made with limit
 }
 
-const defaultPoolCap = 64
+const (
+	defaultPoolCap = 64
+	poolGrain      = 64
+)
 
 // poolStacks says whether this build has stacks: the race detector does not see that
 // whoever is pinned is alone.
@@ -179,7 +183,10 @@ func (p *Pool[T]) makeLocked() {
 	if p.Cap < 0 {
 		panic("percpu: Put to a Pool with a negative Cap")
 	}
-	p.limit = p.cap() * asm.Columns()
+	p.limit = math.MaxInt
+	if hi, n := bits.Mul64(uint64(p.cap()), uint64(asm.Columns())); hi == 0 && n < math.MaxInt {
+		p.limit = int(n)
+	}
 	if poolStacks {
 		p.stacks = make([]poolStack[T], asm.Columns())
 		p.procs = len(p.stacks)
@@ -197,15 +204,20 @@ func (p *Pool[T]) cap() int {
 // pushLocked puts v on the stack of this P, and the older half of a full one in the
 // depot. It reports false if there is no stack, or no room. The caller holds mu.
 func (p *Pool[T]) pushLocked(v T) bool {
-	// Nothing is allocated while pinned, so it is done before.
+	// Nothing is allocated while pinned, so it is done before: a stack that has no room and
+	// is not as high as it may be gets twice as much.
 	var fresh []T
-	if id := pin.Pin(); id < len(p.stacks) && p.stacks[id].items == nil {
+	if id := pin.Pin(); id < len(p.stacks) {
+		st := &p.stacks[id]
+		n, c := int(st.n), len(st.items)
 		pin.Unpin()
-		fresh = make([]T, p.cap())
+		if n == c && c < p.cap() {
+			fresh = make([]T, min(max(2*c, poolGrain), p.cap()))
+		}
 	} else {
 		pin.Unpin()
 	}
-	room := min(p.limit-len(p.depot), (p.cap()+1)/2)
+	room := min(p.limit-len(p.depot), (p.cap()-1)/2+1, poolGrain)
 	p.depot = slices.Grow(p.depot, room)
 
 	id := pin.Pin()
@@ -213,19 +225,20 @@ func (p *Pool[T]) pushLocked(v T) bool {
 	if id >= len(p.stacks) {
 		return false
 	}
-	st := &p.stacks[id]
-	if st.items == nil {
-		if fresh == nil {
-			return false // on another P now; the next Put there will come here
-		}
+	st := &p.stacks[id] // of another P now, perhaps; what does not fit there is left to the next Put
+	if len(fresh) > len(st.items) {
+		copy(fresh, st.items)
 		st.items = fresh
+	}
+	if len(st.items) == 0 {
+		return false
 	}
 	n := int(st.n)
 	if n == len(st.items) {
-		if room == 0 {
+		k := min(room, half(st.items))
+		if k == 0 {
 			return false
 		}
-		k := min(room, half(st.items))
 		p.depot = append(p.depot, st.items[:k]...)
 		p.pooled.Store(int64(len(p.depot)))
 		n = copy(st.items, st.items[k:])
@@ -236,8 +249,9 @@ func (p *Pool[T]) pushLocked(v T) bool {
 	return true
 }
 
-// half of a stack, and at least one object, is what goes to or from the depot at once.
-func half[T any](items []T) int { return (len(items) + 1) / 2 }
+// half of a stack, but at most poolGrain objects, is what goes to or from the depot at
+// once: while they move, the goroutine is pinned.
+func half[T any](items []T) int { return min((len(items)+1)/2, poolGrain) }
 
 // Len returns how many objects the Pool holds. Beside Put, Get and Drain it is a
 // number that it may have held.

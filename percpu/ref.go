@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/internal/gate"
 )
 
 // A Ref counts references to something that has an owner: while it is live, Get
@@ -22,7 +23,7 @@ import (
 // aborts them, all references are in the shared count: [asm.Gates] tells.
 type Ref struct {
 	gated
-	release func()
+	release func() // nil only in a zero Ref
 
 	// count is the number of references that are not in the gate's words, plus
 	// bias while the gate is open and so cannot be trusted to be 0.
@@ -36,8 +37,12 @@ type Ref struct {
 const refBias = 1 << 62
 
 // NewRef returns a live Ref with one reference, the initial one, which Kill
-// drops. release is called when the last reference is gone, once for each Kill.
+// drops. release is called when the last reference is gone, once for each Kill; if it
+// is nil, nothing is.
 func NewRef(release func()) *Ref {
+	if release == nil {
+		release = func() {}
+	}
 	r := &Ref{release: release}
 	if asm.Gates() {
 		r.gate.Make(gatedWords)
@@ -59,16 +64,18 @@ func (r *Ref) start() {
 
 // Get takes a reference. The caller knows that there is one already. It panics
 // if there is none.
-func (r *Ref) Get() { r.gate.Add(entries, byRef) }
+func (r *Ref) Get() { r.gate.Add(gate.Owner{}, entries, byRef) }
 
 // Put drops a reference. If it was the last it calls release. It panics if there
 // was none, which a live Ref does not notice before Kill.
-func (r *Ref) Put() { r.gate.Add(exits, byRef) }
+func (r *Ref) Put() { r.gate.Add(gate.Owner{}, exits, byRef) }
 
 // slow is Get and Put when the gate is shut, or the thread cannot run sequences,
 // or there is no gate.
 func (r *Ref) slow(i int) {
 	switch {
+	case r.release == nil:
+		panic("percpu: use of a Ref that NewRef has not made")
 	case r.gate.TryAdd(i, byRef):
 	case i == exits:
 		r.put(-1, "Put")
@@ -116,6 +123,9 @@ func (r *Ref) TryGetLive() bool {
 // Kill drops the initial reference and counts in one place from now on, so that
 // the last Put is noticed. It panics if r is dying already.
 func (r *Ref) Kill() {
+	if r.release == nil {
+		panic("percpu: Kill of a Ref that NewRef has not made")
+	}
 	r.mu.Lock()
 	if r.dying.Swap(true) {
 		r.mu.Unlock()

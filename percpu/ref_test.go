@@ -133,8 +133,8 @@ func panics(t *testing.T, want string, f func()) {
 // which is ready.
 func TestRef_Zero(t *testing.T) {
 	r := new(Ref)
-	panics(t, "percpu: Get of a Ref that has reached zero", r.Get)
-	panics(t, "percpu: more Puts than references: found by Put of a Ref", r.Put)
+	panics(t, "percpu: use of a Ref that NewRef has not made", r.Get)
+	panics(t, "percpu: use of a Ref that NewRef has not made", r.Put)
 	if r.TryGet() || r.TryGetLive() || !r.Zero() {
 		t.Error("the zero Ref has a reference")
 	}

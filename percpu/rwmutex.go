@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/internal/gate"
 )
 
 // An RWMutex is a reader/writer lock with the methods and the rules of
@@ -25,7 +26,9 @@ import (
 // restartable sequences or the fence that aborts them are missing it is a
 // sync.RWMutex: [asm.Gates] tells.
 //
-// Too many RUnlocks panic in the next Lock.
+// An RUnlock too many panics, or the next Lock or TryLock does. But as with
+// sync.RWMutex, while readers are inside it takes the place of one of theirs: then
+// the RUnlock of the last one is the one too many.
 //
 // It is the kernel's percpu_rw_semaphore, with a reader's path that has nothing
 // to check: a writer shuts the gate that readers count themselves in by.
@@ -44,10 +47,10 @@ const (
 )
 
 // RLock locks rw for reading.
-func (rw *RWMutex) RLock() { rw.gate.Add(entries, byRWMutex) }
+func (rw *RWMutex) RLock() { rw.gate.Add(gate.Owner{}, entries, byRWMutex) }
 
 // RUnlock undoes one RLock.
-func (rw *RWMutex) RUnlock() { rw.gate.Add(exits, byRWMutex) }
+func (rw *RWMutex) RUnlock() { rw.gate.Add(gate.Owner{}, exits, byRWMutex) }
 
 // slow is RLock and RUnlock when the gate is shut, or the thread cannot run
 // sequences, or there is no gate.
@@ -64,6 +67,10 @@ func (rw *RWMutex) slow(i int) {
 		rw.inner.RUnlock()
 	default:
 		rw.gate.Block.AddShared(exits, byRWMutex)
+		if rw.inside(byRWMutex) < 0 {
+			rw.gate.Block.AddShared(exits, -byRWMutex)
+			panic(tooManyRUnlocks)
+		}
 		select {
 		case rw.wake <- struct{}{}: // Pairs with the receive in drain.
 		default: // the writer has not looked since the last one
@@ -111,11 +118,15 @@ func (rw *RWMutex) Lock() {
 	}
 }
 
-// drained reports whether no reader is inside. The gate is shut.
+const tooManyRUnlocks = "percpu: RUnlock of an RWMutex that is not locked for reading"
+
+// drained reports whether no reader is inside. The caller holds inner. If there were too
+// many RUnlocks, rw is not locked when drained panics.
 func (rw *RWMutex) drained() bool {
 	n := rw.inside(byRWMutex)
 	if n < 0 {
-		panic("percpu: RUnlock of an RWMutex that is not locked for reading")
+		rw.Unlock()
+		panic(tooManyRUnlocks)
 	}
 	return n == 0
 }
@@ -128,7 +139,7 @@ func (rw *RWMutex) TryLock() bool {
 	if rw.plain() {
 		return true
 	}
-	if rw.inside(byRWMutex) == 0 { // else save the fence
+	if rw.drained() { // else save the fence
 		rw.gate.Shut()
 		if rw.drained() {
 			return true

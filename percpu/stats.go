@@ -34,7 +34,7 @@ func Stats() Usage {
 	}
 }
 
-// String returns u in one line.
+// String returns u as a JSON object, so that a Usage is an expvar.Var.
 func (u Usage) String() string {
-	return fmt.Sprintf("tier %s, %d columns, %d cells (%d bytes), %d bytes mapped", u.Tier, u.Columns, u.Cells, u.Bytes, u.Mapped)
+	return fmt.Sprintf(`{"tier":%q,"columns":%d,"cells":%d,"bytes":%d,"mapped":%d}`, u.Tier, u.Columns, u.Cells, u.Bytes, u.Mapped)
 }

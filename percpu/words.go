@@ -33,10 +33,16 @@ type Words struct {
 	blocks []asm.Block // asm.MaxWords words each, the last one fewer
 }
 
-// NewWords returns n words for each column. It panics if n < 1.
+const maxWords = 1 << 24
+
+// NewWords returns n words for each column. It panics if n < 1 or n > 1<<24, or if there
+// is no address space for them.
 func NewWords(n int) *Words {
 	if n < 1 {
 		panic("percpu: NewWords of fewer than 1 word")
+	}
+	if n > maxWords {
+		panic("percpu: NewWords of more than 1<<24 words")
 	}
 	w := &Words{n: n, blocks: make([]asm.Block, (n+asm.MaxWords-1)/asm.MaxWords)}
 	for k := range w.blocks {
