@@ -177,7 +177,8 @@ func TestMisuse(t *testing.T) {
 		"rcu: CallHead with a nil function":              func() { d.CallHead(new(rcu.Head), nil) },
 		"rcu: Go with a nil function":                    func() { d.Go(nil) },
 		"rcu: Retire with a nil function":                func() { rcu.Retire(d, 1, nil) },
-		"rcu: Wait for a Cookie of another Domain":       func() { d.Wait(bg, rcu.New(rcu.WithNumber(100)).Cookie()) },
+		"rcu: Wait for a Cookie of another Domain":       func() { d.Wait(bg, rcu.New().Cookie()) },
+		"rcu: Poll for a Cookie of another Domain":       func() { d.Poll(rcu.New().Cookie()) },
 	} {
 		if got := panics(f); got != want {
 			t.Errorf("panic %q, not %q", got, want)

@@ -342,7 +342,8 @@ func (d *Domain) Barrier(ctx context.Context) error {
 }
 
 // Close waits until all callbacks have run, with those that callbacks queue, and closes d. Then no
-// goroutine of d is left. Sections are not waited for; their Unlocks remain legal. Afterwards
+// goroutine of d is left but those that Go started. Sections are not waited for; their Unlocks remain
+// legal, and so do the Locks of the Readers there are, though nothing waits for them any more. Afterwards
 // waits return [ErrClosed], and Call, CallHead, Retire, Go, StartPoll, ReadLock and NewReader panic.
 //
 // If ctx ends first, the error wraps ctx.Err() and says how many callbacks are pending, and d
