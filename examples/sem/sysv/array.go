@@ -47,8 +47,8 @@ func (a *array) free() {
 }
 
 // perform does all of ops, for o, or none. It returns -1 if it did them; or, of the operation that
-// the others have to wait for, the number. The error is ERANGE, or EAGAIN if that operation is not to
-// be waited for. The array is locked.
+// the others have to wait for, the number. The error is ERANGE, EINVAL for an Undo of an Owner that has exited,
+// or EAGAIN if that operation is not to be waited for. The array is locked.
 func (a *array) perform(ops []Op, o *Owner) (blocked int, err error) {
 	var undo []int
 	i := 0
@@ -57,14 +57,18 @@ func (a *array) perform(ops []Op, o *Owner) (blocked int, err error) {
 		s := &a.sems[op.Num]
 		value := s.value + op.Delta
 		switch {
+		case op.Delta > a.limits.Value-s.value:
+			err = ERANGE
 		case op.Delta == 0 && value != 0 || value < 0:
 			if op.Flags&NoWait != 0 {
 				err = EAGAIN
 			}
-		case value > a.limits.Value:
-			err = ERANGE
 		case op.Flags&Undo != 0:
 			if undo == nil {
+				if o.exited.Load() { // pairs with Exit
+					err = EINVAL // the undos of this array are, or will be, done without this one
+					break
+				}
 				undo = a.undoOf(o)
 			}
 			adjust := undo[op.Num] - op.Delta

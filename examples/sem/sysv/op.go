@@ -91,9 +91,6 @@ func (th *Thread) op(id ID, ops []Op) (woken wakeList, err error) {
 	if err := v.lock(); err != nil {
 		return woken, err
 	}
-	if undo && th.o.exited.Load() {
-		return woken, EINVAL // its undos of this array are, or will be, done without this one
-	}
 	blocked, err := v.a.perform(ops, th.o)
 	switch {
 	case err != nil:

@@ -13,7 +13,7 @@ import (
 type Owner struct {
 	t      *Table
 	who    Credentials
-	exited atomic.Bool // set before undos are done: pairs with op
+	exited atomic.Bool // set before undos are done: pairs with perform
 
 	mu    sync.Mutex
 	undos map[ID]struct{} // arrays that may have undos of this Owner; guarded by mu

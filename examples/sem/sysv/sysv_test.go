@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -162,6 +163,8 @@ func TestOp(t *testing.T) {
 		want(t, EAGAIN, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 0, Delta: -3, Flags: Undo}, {Num: 2, Delta: -1, Flags: NoWait}}))
 		want(t, EAGAIN, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 0, Flags: NoWait}}))
 		want(t, ERANGE, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 0, Delta: 98}}))
+		want(t, ERANGE, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 0, Delta: math.MaxInt}}))
+		want(t, EAGAIN, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 0, Delta: math.MinInt, Flags: NoWait | Undo}}))
 		want(t, EFBIG, a.Op(bg, id, []Op{{Num: 1, Delta: -7}, {Num: 3, Delta: 1}}))
 		want(t, EFBIG, a.Op(bg, id, []Op{{Num: -1, Delta: 1}}))
 		want(t, EINVAL, a.Op(bg, id, nil))
@@ -318,6 +321,16 @@ func TestUndo(t *testing.T) {
 		if pid, err := a.GetPID(id, 1); pid != eve.PID || err != nil {
 			t.Errorf("PID %d, %v", pid, err)
 		}
+
+		// Nor is anything done with Undo for an Owner that has exited, also if it came before.
+		o = table.NewOwner(eve)
+		th = o.NewThread()
+		defer th.Close()
+		sleep = sleeper(t, bg, th, id, Op{Num: 0, Delta: -1, Flags: Undo})
+		o.Exit()
+		want(t, nil, a.Op(bg, id, []Op{{Num: 0, Delta: 1}}))
+		want(t, EINVAL, <-sleep)
+		want(t, nil, a.SetAll(id, []int{0, 0, 4}))
 
 		// Values that were set are not undone.
 		o = table.NewOwner(eve)
