@@ -175,7 +175,7 @@ func rwMutexes() []row {
 								s += v
 								mu.RUnlock()
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -198,7 +198,7 @@ func rwMutexes() []row {
 								s += v
 								mu.RUnlock()
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -219,7 +219,7 @@ func rwMutexes() []row {
 								s += v
 								mu.RUnlock(token)
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -234,14 +234,9 @@ func rwMutexes() []row {
 	return rows
 }
 
-// keepAny is keep for several goroutines at once: it writes nothing that they share.
-//
-//go:noinline
-func keepAny(int) {}
-
 // ---- Pool
 
-type buffer struct{ data [64]byte }
+type buffer struct{ _ [64]byte }
 
 func pools() []row {
 	var rows []row

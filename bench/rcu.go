@@ -44,7 +44,7 @@ func sections() []row {
 							for range n {
 								s += p.Load().value
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -59,7 +59,7 @@ func sections() []row {
 								s += p.value
 								mu.RUnlock()
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -74,7 +74,7 @@ func sections() []row {
 								s += p.value
 								mu.RUnlock(token)
 							}
-							keepAny(s)
+							keep(s)
 						}
 					}}
 				}},
@@ -93,7 +93,7 @@ func sections() []row {
 						s += p.Load().value
 						r.Unlock()
 					}
-					keepAny(s)
+					keep(s)
 				}
 			}, close: closing(d)}
 		}}
@@ -109,7 +109,7 @@ func sections() []row {
 						s += p.Load().value
 						g.Unlock()
 					}
-					keepAny(s)
+					keep(s)
 				}
 			}, close: closing(d)}
 		}}

@@ -39,10 +39,7 @@ type ledger struct {
 	do func(cpu int, look func())
 }
 
-type ledgerObject struct {
-	n int
-	_ [120]byte
-}
+type ledgerObject struct{ _ [128]byte }
 
 func ledgers(t *testing.T) []ledger {
 	var (

@@ -59,7 +59,7 @@ func run(dir string) (bad int64, err error) {
 	for i := 1; i < 50 && err == nil; i++ {
 		if i <= 3 {
 			wg.Go(func() {
-				for !done.Load() {
+				for i := 0; i < 100 || !done.Load(); i++ {
 					if !uniform() {
 						wrong.Add(1)
 					}

@@ -13,8 +13,7 @@ import (
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
-// A config is never changed. Its log is closed once, after its last user.
-type config struct {
+type config struct { // is never changed
 	version int
 	log     *os.File
 }
@@ -58,7 +57,7 @@ func run() (failed int64, version int, err error) {
 		wg.Go(func() {
 			r := domain.NewReader()
 			defer r.Close()
-			for !done.Load() {
+			for i := 0; i < 100 || !done.Load(); i++ {
 				if handle(r) != nil {
 					bad.Add(1)
 				}

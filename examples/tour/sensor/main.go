@@ -36,7 +36,7 @@ func run(n int64) (torn int64, last reading) {
 	)
 	for range 3 {
 		wg.Go(func() {
-			for !done.Load() {
+			for i := 0; i < 100 || !done.Load(); i++ {
 				r := v.Load()
 				for _, a := range r.axes {
 					r.sum -= a
@@ -56,6 +56,6 @@ func run(n int64) (torn int64, last reading) {
 }
 
 func main() {
-	torn, last := run(100_000)
+	torn, last := run(10_000)
 	fmt.Println("torn readings:", torn, "last:", last.seq, last.axes)
 }

@@ -3,5 +3,5 @@ package main
 func Example() {
 	main()
 	// Output:
-	// torn readings: 0 last: 100000 [100000 200000 300000 400000 500000 600000]
+	// torn readings: 0 last: 10000 [10000 20000 30000 40000 50000 60000]
 }
