@@ -36,7 +36,7 @@ type Ring struct {
 type Record struct {
 	// Time is what asm.Cycles returned when the record was written, or the Time
 	// of the record before it where that is later: processors may disagree about
-	// it by a little.
+	// it by a little. asm.CyclesPerSecond tells how long a cycle is.
 	Time    uint64
 	CPU     int // on which it was written; where restartable sequences do not work, the P's number or a guess
 	Event   uint32

@@ -37,6 +37,7 @@ func newIntake() []shard {
 
 // enqueue queues h. It returns ErrClosed, or ErrBusy if try is set and as many are pending as may be.
 func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
+	d.mustBeMade()
 	if atomic.SwapUint32(&h.queued, 1) != 0 && mutant != mutantRequeue {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
