@@ -614,7 +614,7 @@ func hammer(t *testing.T, table *Table) {
 	for g := range 6 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(g), 1))
-			for ctx.Err() == nil {
+			for again := true; again; again = ctx.Err() == nil {
 				o := table.NewOwner(Credentials{PID: g, UID: 1000 + g})
 				th := o.NewThread()
 				for range 50 {
@@ -664,7 +664,7 @@ func hammer(t *testing.T, table *Table) {
 	wg.Go(func() {
 		th := table.NewOwner(root).NewThread()
 		defer th.Close()
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; i == 0 || ctx.Err() == nil; i++ {
 			at := &ids[i%len(ids)]
 			old := ID(at.Swap(uint64(fresh(th))))
 			if err := th.Remove(old); err != nil {
