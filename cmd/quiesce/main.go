@@ -48,8 +48,9 @@ runs twice or does not end.
                with a Domain that has WithDebug, WithLazy, WithMaxPending
   -patience d  for how long an operation may take before it counts as stuck (30s)
   -mutant m    has the engine make a mistake, in a build with -tags quiesce_mutant:
-               join, lockedregister, nestrefresh, nofence, noflip, onephase,
-               skipslot, or noedge with -race
+               earlyfinish, gpbarrier, immortal, join, lockedcall,
+               lockedregister, lostbatch, nestrefresh, nodeadlock, nofence,
+               noflip, onephase, skipslot, or noedge with -race
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -22,7 +22,10 @@ import (
 const mutantVariable = "QUIESCE_MUTANT"
 
 // mutants are the faults of package rcu that a torture can see.
-var mutants = []string{"join", "lockedregister", "nestrefresh", "noedge", "nofence", "noflip", "onephase", "skipslot"}
+var mutants = []string{
+	"earlyfinish", "gpbarrier", "immortal", "join", "lockedcall", "lockedregister", "lostbatch", "nestrefresh", "nodeadlock", "noedge",
+	"nofence", "noflip", "onephase", "skipslot",
+}
 
 // parseTorture reads the arguments of torture. It returns no tiers if all are to be used.
 func parseTorture(args []string) (cfg rcutest.Config, tiers []tier.Tier, mutant string, err error) {

@@ -83,8 +83,14 @@ func TestTwins(t *testing.T) {
 		{"join", "", "FAILED: "},
 		{"skipslot", "", "FAILED: "},
 		{"nestrefresh", "-readers reader", "FAILED: "},
+		{"gpbarrier", "", "Barrier returned before a callback had run"},
+		{"earlyfinish", "", "Barrier returned before a callback had run"},
+		{"lostbatch", "-patience 1s", "FAILED: "},
 		{"noflip", "-patience 1s -readers guard", "is stuck for 1s in"},
 		{"lockedregister", "-patience 1s", "is stuck for 1s in"},
+		{"lockedcall", "-patience 1s", "is stuck for 1s in"},
+		{"nodeadlock", "-patience 1s", "is stuck for 1s in"},
+		{"immortal", "-patience 1s", "is stuck for 1s in"},
 		{"onephase", "-readers guard -tier shared", "FAILED: "},
 		{"nofence", "-readers reader", "FAILED: "},
 		{"noedge", "", "FAILED: "},
@@ -107,7 +113,7 @@ func TestTwins(t *testing.T) {
 				if os.Getenv(twins) == "" {
 					t.Skipf("%s is not set", twins)
 				}
-			case "lockedregister":
+			case "lockedregister", "lockedcall", "lostbatch", "nodeadlock", "immortal":
 				if testing.Short() {
 					t.Skip("it takes seconds until it is stuck")
 				}

@@ -64,7 +64,7 @@ func (u *updater) duel(rivals [2]*reader) {
 	for end := time.Now().Add(duelTime); time.Now().Before(end) && !t.stop.Load(); {
 		for range 16 {
 			how := synchronize + primitive(u.rng.IntN(2)) // or expedited
-			u.update(plan{depth: 1, by: [pipe]primitive{how}})
+			u.update(plan{depth: 1, by: [pipe]primitive{how}, odd: odds})
 		}
 		if three && t.cfg.Storm { // It stops the world, and so the readers where they are.
 			var stats runtime.MemStats

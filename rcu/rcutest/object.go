@@ -38,7 +38,14 @@ const pipe = 3
 type plan struct {
 	depth int
 	by    [pipe]primitive
+	odd   int // what its Calls do besides, if they are oddDeadlock or oddExit
 }
+
+const (
+	oddDeadlock = iota // ask for what must not be waited for there
+	oddExit            // end the goroutine
+	odds        = 16
+)
 
 func (o *Object) String() string { return fmt.Sprintf("object %p", o) }
 

@@ -305,6 +305,10 @@ func (r *reader) twist() {
 			t.s.Find(rng, r.visit)
 		default:
 		}
+	case 5: // What never waits for a grace period is used while one may wait for this section.
+		t.d.Call(func() {})
+		t.d.Poll(t.d.StartPoll())
+		r.pause()
 	}
 }
 

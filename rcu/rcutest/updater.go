@@ -126,6 +126,7 @@ func (u *updater) run() {
 // draw returns a plan.
 func draw(rng *rand.Rand) (p plan) {
 	p.depth = max(1, rng.IntN(2*pipe)-pipe+1) // mostly 1
+	p.odd = rng.IntN(odds)
 	for i := range p.depth {
 		p.by[i] = primitive(rng.IntN(int(primitives)))
 	}
@@ -134,7 +135,8 @@ func draw(rng *rand.Rand) (p plan) {
 
 // drawBurst returns a plan that keeps nobody waiting.
 func drawBurst(rng *rand.Rand) plan {
-	return plan{depth: 1, by: [pipe]primitive{[...]primitive{call, tryCall, callHead, retire}[rng.IntN(4)]}}
+	by := [...]primitive{call, tryCall, callHead, retire}
+	return plan{depth: 1, by: [pipe]primitive{by[rng.IntN(len(by))]}, odd: rng.IntN(odds)}
 }
 
 // update takes an Object out and has it go through p.
@@ -249,7 +251,18 @@ func (u *updater) next(o *Object, in place) {
 			}
 			return
 		case call:
-			d.Call(func() { ended(inCallback) })
+			odd := o.plan.odd
+			d.Call(func() {
+				if odd == oddDeadlock {
+					if err := d.Barrier(t.ctx); !errors.Is(err, rcu.ErrDeadlock) {
+						t.fail("Barrier in a callback returned %v", err)
+					}
+				}
+				ended(inCallback)
+				if odd == oddExit {
+					runtime.Goexit()
+				}
+			})
 			return
 		case tryCall:
 			err := d.TryCall(func() { ended(inCallback) })
