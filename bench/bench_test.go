@@ -144,13 +144,21 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestReplaceBetween_NoMarks(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
+// TestRun_Early: what could not be written in the end is refused before anything is measured.
+func TestRun_Early(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
 	if err := os.WriteFile(page, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceBetween(page, nil); err == nil || !strings.Contains(err.Error(), beginMark) {
-		t.Error(err)
+	for want, args := range map[string][]string{
+		beginMark: {"-plots", "", "-markdown", page},
+		"no-such": {"-plots", filepath.Join(dir, "no-such", "folder")},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(args, &out, &errs); code != 1 || out.Len() != 0 || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "row") {
+			t.Errorf("%q: exit status %d, stderr %q", args, code, errs.String())
+		}
 	}
 }
 
@@ -163,7 +171,7 @@ func TestParse(t *testing.T) {
 	if err != nil || quick.rounds >= full.rounds || quick.step >= full.step || quick.plots != "" {
 		t.Errorf("%+v, %v", quick, err)
 	}
-	for _, args := range [][]string{{"more"}, {"-what"}, {"-rounds", "0"}, {"-step", "0s"}, {"-run", "("}} {
+	for _, args := range [][]string{{"more"}, {"-what"}, {"-rounds", "0"}, {"-step", "0s"}, {"-run", "("}, {"-run", "nothing"}} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
 			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())

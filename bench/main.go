@@ -13,9 +13,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -116,6 +119,12 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case !slices.ContainsFunc(groups, func(g group) bool { return o.only.MatchString(g.title) }):
+		var titles []string
+		for _, g := range groups {
+			titles = append(titles, g.title)
+		}
+		return o, fmt.Errorf("%v is no group's title; there are: %s", o.only, strings.Join(titles, "; "))
 	case o.rounds < 1 || o.step <= 0:
 		return o, errors.New("-rounds and -step have to be above 0")
 	}
@@ -130,6 +139,17 @@ func (o options) report(stdout, progress io.Writer) error {
 			chosen = append(chosen, g)
 		}
 	}
+	// What would fail after minutes is to fail now.
+	if o.plots != "" {
+		if err := os.Mkdir(o.plots, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if o.markdown != "" {
+		if _, _, err := aroundMarks(o.markdown); err != nil {
+			return err
+		}
+	}
 	m := thisMachine()
 	results := o.run(chosen, progress)
 	m.after = load()
@@ -138,9 +158,6 @@ func (o options) report(stdout, progress io.Writer) error {
 		return err
 	}
 	if o.plots != "" {
-		if err := os.MkdirAll(o.plots, 0o777); err != nil {
-			return err
-		}
 		if err := drawAll(o.plots, results); err != nil {
 			return err
 		}

@@ -284,16 +284,25 @@ const (
 	endMark   = "<!-- bench:end -->"
 )
 
-// replaceBetween replaces what is between the marks of a page.
-func replaceBetween(page string, write func(io.Writer) error) error {
+// aroundMarks returns what a page has before the first mark and after the second.
+func aroundMarks(page string) (before, after []byte, err error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	before, rest, ok := bytes.Cut(text, []byte(beginMark))
 	_, after, ok2 := bytes.Cut(rest, []byte(endMark))
 	if !ok || !ok2 {
-		return errors.New(page + ": no " + beginMark + " with " + endMark + " after it")
+		return nil, nil, errors.New(page + ": no " + beginMark + " with " + endMark + " after it")
+	}
+	return before, after, nil
+}
+
+// replaceBetween replaces what is between the marks of a page.
+func replaceBetween(page string, write func(io.Writer) error) error {
+	before, after, err := aroundMarks(page)
+	if err != nil {
+		return err
 	}
 	return writeFile(page, func(w io.Writer) error {
 		out := &errWriter{w: w}
