@@ -10,7 +10,7 @@
 //
 // A torture also fails if an object changes in a section that holds it, or is found
 // before it is ready or after it was freed; if a callback is lost, or runs twice; if a Barrier
-// returns before its callbacks ran; if something waits for ever; and, in a Domain of its own, if
+// returns before its callbacks ran, or in a callback; if something waits for ever; and, in a Domain of its own, if
 // callbacks stay pending or a goroutine is left. Objects are written by plain stores when they
 // are freed, so that the race detector checks every edge in between.
 //
@@ -33,7 +33,7 @@
 //
 // # Limits
 //
-// That a torture finds nothing proves nothing, even though it finds every fault that
-// was put into the engine on purpose. It uses all CPUs; the more there are, the
-// better.
+// That a torture finds nothing proves nothing, even though it finds most faults that
+// were put into the engine on purpose: `quiesce torture -mutant` has the list. Some take
+// luck, and CPUs with nothing else to do. It uses all there are.
 package rcutest
