@@ -36,7 +36,9 @@ type localSlot[T any] struct {
 	// waiters is how many goroutines are about to wait, or wait, for wake.
 	waiters atomic.Int32
 	mu      sync.Mutex
-	wake    chan struct{} // closed and forgotten by an unlock that sees waiters; under mu
+	// wake is what they sleep on: locked when it is made, unlocked and forgotten by an unlock that sees
+	// waiters. It is no channel because that could not be shared with a testing/synctest bubble. Under mu.
+	wake *sync.Mutex
 
 	_ [128]byte
 }
@@ -149,7 +151,7 @@ func (s *localSlot[T]) wakeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wake != nil {
-		close(s.wake)
+		s.wake.Unlock()
 		s.wake = nil
 	}
 }
@@ -166,11 +168,13 @@ func (l *Local[T]) wait(slot int) {
 	}
 	s.mu.Lock()
 	if s.wake == nil {
-		s.wake = make(chan struct{})
+		s.wake = new(sync.Mutex)
+		s.wake.Lock()
 	}
 	wake := s.wake
 	s.mu.Unlock()
 	if l.locks.Held(slot, 0) {
-		<-wake
+		wake.Lock()
+		defer wake.Unlock() // for the next one who waits for it
 	}
 }

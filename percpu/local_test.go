@@ -5,7 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/quiesce-go/quiesce/asm"
 )
 
 type localThing struct {
@@ -128,6 +131,53 @@ func TestLocal_OnlyKnownToDo(t *testing.T) {
 			t.Error("the Local was collected while it was lent")
 		}
 	})
+}
+
+// TestLocal_Bubble: a goroutine in a testing/synctest bubble may wait for one outside, and what it left
+// is of use to those who wait outside later.
+func TestLocal_Bubble(t *testing.T) {
+	l := NewLocal[int](nil)
+	var enough atomic.Bool
+	lend := func() (slot int, over <-chan struct{}) {
+		enough.Store(false)
+		lent, done := make(chan int), make(chan struct{})
+		go func() {
+			defer close(done)
+			l.Do(func(*int) {
+				for slot := range asm.Slots() {
+					if l.locks.Held(slot, 0) {
+						lent <- slot
+					}
+				}
+				for !enough.Load() {
+					runtime.Gosched()
+				}
+			})
+		}()
+		return <-lent, done
+	}
+	wait := func(slot int) {
+		var wg sync.WaitGroup
+		wg.Go(func() { l.wait(slot) })
+		s := l.makeSlot(slot)
+		for asleep := false; !asleep; runtime.Gosched() {
+			s.mu.Lock()
+			asleep = s.wake != nil && s.waiters.Load() == 1
+			s.mu.Unlock()
+		}
+		enough.Store(true)
+		wg.Wait()
+	}
+	for range 3 {
+		slot, over := lend()
+		synctest.Test(t, func(*testing.T) { wait(slot) })
+		<-over
+		slot, over = lend()
+		wait(slot)
+		<-over
+		// Nobody is asked to wait, but what to sleep on is made.
+		synctest.Test(t, func(*testing.T) { l.wait(slot) })
+	}
 }
 
 func BenchmarkLocalDo(b *testing.B) {

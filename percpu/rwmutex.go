@@ -35,8 +35,12 @@ import (
 type RWMutex struct {
 	gated
 	mode  atomic.Uint32
-	inner sync.RWMutex  // held by writers, and by readers who found the gate shut
-	wake  chan struct{} // a reader left while the gate was shut; made with mode
+	inner sync.RWMutex // held by writers, and by readers who found the gate shut
+
+	// The writer sleeps on wake, which is locked but for the moment in which a reader wakes him. A
+	// channel would belong to a testing/synctest bubble, if there is one, and be of no use outside.
+	asleep atomic.Bool // the writer is about to lock wake, or waits for it; reset by who wakes him
+	wake   sync.Mutex
 }
 
 // The modes of an RWMutex.
@@ -71,9 +75,9 @@ func (rw *RWMutex) slow(i int) {
 			rw.gate.Block.AddShared(exits, -byRWMutex)
 			panic(tooManyRUnlocks)
 		}
-		select {
-		case rw.wake <- struct{}{}: // Pairs with the receive in drain.
-		default: // the writer has not looked since the last one
+		// Either the writer's last look sees the exit, or we see asleep. Pairs with sleep.
+		if rw.asleep.Load() && rw.asleep.CompareAndSwap(true, false) {
+			rw.wake.Unlock()
 		}
 	}
 }
@@ -113,9 +117,18 @@ func (rw *RWMutex) Lock() {
 		if spins < 100 {
 			asm.Pause()
 		} else {
-			<-rw.wake // Pairs with the send in slow.
+			rw.sleep()
 		}
 	}
+}
+
+// sleep waits until a reader leaves, unless none is inside. The gate is shut.
+func (rw *RWMutex) sleep() {
+	rw.asleep.Store(true) // Pairs with slow.
+	if rw.inside(byRWMutex) <= 0 && rw.asleep.CompareAndSwap(true, false) {
+		return // and nobody unlocks wake
+	}
+	rw.wake.Lock()
 }
 
 const tooManyRUnlocks = "percpu: RUnlock of an RWMutex that is not locked for reading"
@@ -189,7 +202,7 @@ func (rw *RWMutex) decide() uint32 {
 		rw.mode.Store(modePlain)
 		return modePlain
 	}
-	rw.wake = make(chan struct{}, 1)
+	rw.wake.Lock()
 	rw.gate.Make(gatedWords)
 	rw.gate.Open()
 	rw.mode.Store(modeSharded)

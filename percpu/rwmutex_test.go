@@ -3,8 +3,12 @@ package percpu
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/quiesce-go/quiesce/asm"
 )
 
 // TestHammerRWMutex has writers break and mend an invariant that readers check.
@@ -218,4 +222,39 @@ func TestRWMutex_NoAllocation(t *testing.T) {
 			t.Errorf("%v allocations", n)
 		}
 	})
+}
+
+// TestRWMutex_Bubble: goroutines in a testing/synctest bubble and outside may use one RWMutex, as they
+// may a sync.RWMutex: after each other, and a reader here while a writer sleeps there.
+func TestRWMutex_Bubble(t *testing.T) {
+	if !asm.Gates() {
+		t.Skip("without gates it is a sync.RWMutex")
+	}
+	var rw RWMutex
+	round := func(leave func()) {
+		rw.RLock()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			rw.Lock()
+			defer rw.Unlock()
+		})
+		for !rw.asleep.Load() {
+			runtime.Gosched()
+		}
+		leave()
+		wg.Wait()
+	}
+	synctest.Test(t, func(*testing.T) { round(rw.RUnlock) })
+	round(rw.RUnlock)
+	var left atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !left.Load() {
+			runtime.Gosched()
+		}
+		rw.RUnlock()
+	}()
+	synctest.Test(t, func(*testing.T) { round(func() { left.Store(true) }) })
+	<-done
 }
