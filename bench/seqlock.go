@@ -25,10 +25,11 @@ func seqlocks() []row {
 		stores[[128]uint64](1024))
 }
 
-// A record is one that loads copy and stores replace.
+// A record is one that load copies and store replaces, n times: the loops are in them, as the call of a
+// function value would take longer than a small copy.
 type record[T any] struct {
 	name        string
-	load, store func(*T)
+	load, store func(v *T, n int)
 }
 
 func records[T any]() []record[T] {
@@ -40,11 +41,45 @@ func records[T any]() []record[T] {
 	)
 	p.Store(new(T))
 	return []record[T]{
-		{"seqlock.Value", v.LoadTo, func(src *T) { v.Store(*src) }},
-		{"sync.RWMutex", func(dst *T) { mu.RLock(); *dst = guarded; mu.RUnlock() },
-			func(src *T) { mu.Lock(); guarded = *src; mu.Unlock() }},
-		{"atomic.Pointer", func(dst *T) { *dst = *p.Load() },
-			func(src *T) { c := new(T); *c = *src; p.Store(c) }},
+		{"seqlock.Value",
+			func(dst *T, n int) {
+				for range n {
+					v.LoadTo(dst)
+				}
+			},
+			func(src *T, n int) {
+				for range n {
+					v.Store(*src)
+				}
+			}},
+		{"sync.RWMutex",
+			func(dst *T, n int) {
+				for range n {
+					mu.RLock()
+					*dst = guarded
+					mu.RUnlock()
+				}
+			},
+			func(src *T, n int) {
+				for range n {
+					mu.Lock()
+					guarded = *src
+					mu.Unlock()
+				}
+			}},
+		{"atomic.Pointer",
+			func(dst *T, n int) {
+				for range n {
+					*dst = *p.Load()
+				}
+			},
+			func(src *T, n int) {
+				for range n {
+					c := new(T)
+					*c = *src
+					p.Store(c)
+				}
+			}},
 	}
 }
 
@@ -55,26 +90,22 @@ func loads[T any](size, cpus int) row {
 		must = 0 // nothing was asked for
 	}
 	return recordRow(fmt.Sprintf("ValueLoad/bytes=%d", size), cpus, must,
-		func(r record[T]) func(*T) { return r.load })
+		func(r record[T]) func(*T, int) { return r.load })
 }
 
 func stores[T any](size int) row {
 	return recordRow(fmt.Sprintf("ValueStore/bytes=%d", size), 1, 0,
-		func(r record[T]) func(*T) { return r.store })
+		func(r record[T]) func(*T, int) { return r.store })
 }
 
-func recordRow[T any](name string, cpus int, must float64, which func(record[T]) func(*T)) row {
+func recordRow[T any](name string, cpus int, must float64, which func(record[T]) func(*T, int)) row {
 	r := row{name: name, cpus: cpus, tier: tier.RSEQ}
 	for i, rec := range records[T]() {
 		f := which(rec)
 		im := impl{name: rec.name, open: func() work {
 			return work{each: func(int) func(int) {
 				v := new(T)
-				return func(n int) {
-					for range n {
-						f(v)
-					}
-				}
+				return func(n int) { f(v, n) }
 			}}
 		}}
 		if i == 1 {
