@@ -163,9 +163,10 @@ func rwMutexes() []row {
 					)
 					return work{each: func(int) func(int) {
 						return func(n int) {
-							s := 0
-							for i := range n {
-								if i%each == each-1 {
+							s, left := 0, each
+							for range n {
+								if left--; left == 0 {
+									left = each
 									mu.Lock()
 									v++
 									mu.Unlock()
@@ -186,9 +187,10 @@ func rwMutexes() []row {
 					)
 					return work{each: func(int) func(int) {
 						return func(n int) {
-							s := 0
-							for i := range n {
-								if i%each == each-1 {
+							s, left := 0, each
+							for range n {
+								if left--; left == 0 {
+									left = each
 									mu.Lock()
 									v++
 									mu.Unlock()
@@ -207,9 +209,10 @@ func rwMutexes() []row {
 					v := 0
 					return work{each: func(int) func(int) {
 						return func(n int) {
-							s := 0
-							for i := range n {
-								if i%each == each-1 {
+							s, left := 0, each
+							for range n {
+								if left--; left == 0 {
+									left = each
 									mu.Lock()
 									v++
 									mu.Unlock()
