@@ -3,6 +3,7 @@ package rcu_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -236,6 +237,21 @@ func TestReader_Reuse(t *testing.T) {
 	}
 	rcu.Collect()
 	eventually(t, "Readers were collected", func() bool { return d.Stats().Readers == 0 })
+}
+
+// The record of a Reader that was dropped in a section is not used again: an Unlock may still be about to
+// store to it.
+func TestReader_NoReuse(t *testing.T) {
+	d := rcu.New(rcu.WithLogger(slog.New(slog.DiscardHandler)))
+	d.NewReader().Lock()
+	rcu.Collect()
+	eventually(t, "the Reader was collected", func() bool { return d.Stats().Readers == 0 })
+	must(t, d.Synchronize(bg)) // The section counts as ended.
+	r := d.NewReader()
+	defer r.Close()
+	if n := d.Records(); n != 2 {
+		t.Errorf("%d records, want one that is out of use and one that is new", n)
+	}
 }
 
 // One long section, beside many short ones, costs the waiter little: about one look in a millisecond, at

@@ -161,10 +161,13 @@ func (d *Domain) dropped(rec *record) {
 		}
 	}
 	d.debug.closed(rec)
-	d.readers.put(rec)
 	if !inside {
+		d.readers.put(rec)
 		return
 	}
+	// The record is not used again. Unlock's last use of its handle is before its store to the record: if
+	// the handle could be collected in between, that store would end a section of the record's next Reader.
+	d.readers.open.Add(-1)
 	// Last of all: the handler of the log may use the Domain, and even wait for it.
 	attrs := []any{"created", sec.Created}
 	if sec.Began != "" {
