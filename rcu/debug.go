@@ -42,6 +42,7 @@ type held struct {
 	goroutine uint64
 	since     int64 // as now gives it
 	stack     []uintptr
+	logging   bool // that goroutine is in mayBlock, which alone uses this
 }
 
 type debugReader struct {
@@ -178,7 +179,11 @@ func (d *Domain) mayBlock(what string) error {
 		return nil
 	}
 	began := formatStack(h.stack)
-	d.logger().Error("rcu: "+what+" waits for a section of its own goroutine", "began", began, "waits", formatStack(callers()))
+	if !h.logging { // else the handler waits for the Domain, and would be called again for that
+		h.logging = true
+		defer func() { h.logging = false }()
+		d.logger().Error("rcu: "+what+" waits for a section of its own goroutine", "began", began, "waits", formatStack(callers()))
+	}
 	return fmt.Errorf("rcu: %s: %w: it waits for a section that its own goroutine began at\n%s", what, ErrDeadlock, indent(began))
 }
 

@@ -380,11 +380,12 @@ func (f logHandler) Handle(_ context.Context, r slog.Record) error { f(r.Message
 func (f logHandler) WithAttrs([]slog.Attr) slog.Handler            { return f }
 func (f logHandler) WithGroup(string) slog.Handler                 { return f }
 
-// The handler of the log may use the Domain that reports. It is called by the goroutine that runs cleanups,
-// and what it waits for must not be what it is called in the middle of. Twin: lockedlog.
+// The handler of the log may use the Domain that reports. It is called by the goroutine that runs cleanups, or by
+// one in a section, and what it waits for must not be what it is called in the middle of. Twin: lockedlog.
 func TestDebug_LogUsesDomain(t *testing.T) {
 	var d *rcu.Domain
 	reader, guard := make(chan struct{}), make(chan struct{})
+	own := 0
 	d = rcu.New(rcu.WithDebug(), rcu.WithLogger(slog.New(logHandler(func(message string) {
 		switch {
 		case strings.Contains(message, "a Reader was dropped"):
@@ -393,8 +394,20 @@ func TestDebug_LogUsesDomain(t *testing.T) {
 		case strings.Contains(message, "a Guard was dropped"):
 			d.ReadLock().Unlock()
 			close(guard)
+		case strings.Contains(message, "waits for a section of its own goroutine"):
+			own++
+			if err := d.Synchronize(bg); !errors.Is(err, rcu.ErrDeadlock) {
+				t.Errorf("Synchronize of a handler in a section of its goroutine returned %v", err)
+			}
 		}
 	}))))
+	g := d.ReadLock()
+	for n := range 2 {
+		if err := d.Synchronize(bg); !errors.Is(err, rcu.ErrDeadlock) || own != n+1 {
+			t.Errorf("Synchronize in a section returned %v, logged %d times", err, own)
+		}
+	}
+	g.Unlock()
 	mustEnd(t, async(func() { dropReader(d) }), "a goroutine that drops a Reader")
 	async(rcu.Collect) // which waits for the cleanup
 	mustEnd(t, reader, "a handler that calls Synchronize about a dropped Reader")
