@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	contains("table", out.String(), `CounterAdd/counters=1 +1 +percpu\.Counter +[\d.]+ +xsync\.Counter +[\d.]+ +[\d.]+ .*≤ 0\.200`,
-		`empty-call .*≤ \+1\.00 ns (yes|NO)`, `\(23\.8x\)`, `p99-ns`, `lock-wait-%`, `Others are faster:`, `Not what it must be:`)
+		`empty-call .*≤ \+1\.00 ns (yes|NO)`, `\(23\.8x\)`, `p99-ns`, `Others are faster:`, `Not what it must be:`)
 	contains("page", read("page.md"), `(?s)^before\n`+beginMark+`\n.*\| Timers/goroutines=16 \| 1 \| rcu \| .*`+endMark+`\nafter\n$`)
 	if strings.Contains(read("page.md"), "\nold\n") {
 		t.Error("the old text is still on the page")
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("benchstat does not read %q", line)
 		}
 	}
-	for _, name := range []string{"timers.svg", "lock-wait.svg", "grace-periods.svg"} {
+	for _, name := range []string{"timers.svg", "grace-periods.svg"} {
 		contains(name, read(name), `<svg `, `>locked<|readers<`, `goroutines<|>percentile<`)
 	}
 }
@@ -159,6 +159,30 @@ func TestRun_Early(t *testing.T) {
 		if code := run(args, &out, &errs); code != 1 || out.Len() != 0 || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "row") {
 			t.Errorf("%q: exit status %d, stderr %q", args, code, errs.String())
 		}
+	}
+}
+
+// TestDrawLockTime: a workload has its bars only if both profiles had samples.
+func TestDrawLockTime(t *testing.T) {
+	with := func(share float64) []sample { return []sample{{more: map[string]float64{inLock: share}}} }
+	twins := func(name string) row {
+		return row{name: name, cpus: mostCPUs(), impls: []impl{{name: "rcu"}, {name: "locked"}}}
+	}
+	results := []result{
+		{"g", twins("Timers/goroutines=16"), [][]sample{with(2), with(90)}},
+		{"g", twins("Semop/goroutines=256"), [][]sample{{{}}, with(90)}},
+	}
+	var b bytes.Buffer
+	if err := writeSVG(&b, drawLockTime(results)); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{">Timers<": true, ">16<": true, ">rcu<": true, ">locked<": true, ">Semop<": false} {
+		if got := strings.Contains(b.String(), text); got != want {
+			t.Errorf("%s is there: %v", text, got)
+		}
+	}
+	if drawLockTime(results[1:]) != nil {
+		t.Error("a plot of nothing")
 	}
 }
 

@@ -35,7 +35,7 @@ type series struct {
 func drawAll(dir string, results []result) error {
 	draw := map[string]func([]result) *plot.Plot{
 		"timers.svg":        drawTimers,
-		"lock-wait.svg":     drawLockWait,
+		"lock-time.svg":     drawLockTime,
 		"lookup.svg":        drawLookups,
 		"grace-periods.svg": drawGracePeriods,
 		"exits.svg":         drawExits,
@@ -230,13 +230,21 @@ func percentileAxes(p *plot.Plot) {
 	p.Y.Max *= 30 // room for the legend
 }
 
-// drawLockWait has bars for the share of the time in which goroutines waited for locks.
-func drawLockWait(results []result) *plot.Plot {
+// drawLockTime has bars for the share of the CPU time that went into locks.
+func drawLockTime(results []result) *plot.Plot {
 	var names, labels []string
 	var values []plotter.Values // by impl
 	for _, r := range results {
 		work, n, _ := strings.Cut(r.name, "/goroutines=")
 		if r.cpus != mostCPUs() || work != "Timers" && work != "Semop" && work != "SemMixed" {
+			continue
+		}
+		known := true // a profile may have had no samples
+		for i := range r.impls {
+			_, ok := r.more(i)[inLock]
+			known = known && ok
+		}
+		if !known {
 			continue
 		}
 		labels = append(labels, strings.Replace(work, "SemMixed", "Mixed", 1)+"\n"+n)
@@ -245,13 +253,13 @@ func drawLockWait(results []result) *plot.Plot {
 				values = append(values, nil)
 				names = append(names, im.name)
 			}
-			values[i] = append(values[i], r.more(i)[waiting])
+			values[i] = append(values[i], r.more(i)[inLock])
 		}
 	}
 	if values == nil {
 		return nil
 	}
-	p := newPlot("Waiting for locks, on "+strconv.Itoa(mostCPUs())+" CPUs", "workload and goroutines", "% of the goroutines' time")
+	p := newPlot("Time in locks, on "+strconv.Itoa(mostCPUs())+" CPUs", "workload and goroutines", "% of the CPU time")
 	const width = 16
 	for i, v := range values {
 		bars, err := plotter.NewBarChart(v, width)

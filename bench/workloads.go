@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"runtime"
-	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,20 +17,13 @@ import (
 	"github.com/quiesce-go/quiesce/examples/sem/sysv"
 	"github.com/quiesce-go/quiesce/examples/timers/posix"
 	"github.com/quiesce-go/quiesce/examples/trace/tracer"
+	"github.com/quiesce-go/quiesce/internal/lockprofile"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
-// waiting is, of the time of all goroutines of a measurement, the share in which they waited for a
-// lock, by the runtime's own account.
-const waiting = "lock-wait-%"
-
-// lockWait returns the seconds that goroutines have waited for locks so far.
-func lockWait() float64 {
-	s := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
-	metrics.Read(s)
-	return s[0].Value.Float64()
-}
+// inLock is the share of CPU time that went into locks: waiting for them, parking and waking.
+const inLock = "lock-%"
 
 // timers is the first thread: 16 callers of timer_gettime took 78.67 s with one lock around all lookups
 // of ids, and 3.30 s with lookups in read sections.
@@ -94,21 +87,26 @@ func timerCallers(table func() *posix.Table, n int) func() work {
 	}
 }
 
-// watchLocks adds to the samples of w what share of the time its goroutines waited for locks. There may be
-// so many that it takes longer until each had a CPU.
+// watchLocks adds to the samples of w what share of its time went into locks, in the first step and in
+// every fifth, since a profile takes a while to end. All steps are longer than those of other rows, for there may
+// be so many goroutines that it takes long until each had a CPU; those with a profile are longer still.
 func watchLocks(w work) work {
 	batch := calibrate(w)
-	once := w
-	once.each = nil
-	once.once = func(d time.Duration) sample {
-		before := lockWait()
-		t := time.Now()
-		s := step(w, batch, 4*d)
-		all := time.Since(t).Seconds() * float64(w.goroutines)
-		s.more = map[string]float64{waiting: 100 * (lockWait() - before) / all}
+	watched := w
+	watched.each = nil
+	steps := 0
+	watched.once = func(d time.Duration) (s sample) {
+		steps++
+		if steps%5 != 1 {
+			return step(w, batch, 4*d)
+		}
+		share, err := lockprofile.Share(func() { s = step(w, batch, 10*d) })
+		if err == nil && !math.IsNaN(share) { // else there is somebody else's profile, or too little in it
+			s.more = map[string]float64{inLock: share}
+		}
 		return s
 	}
-	return once
+	return watched
 }
 
 // ---- semaphores

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/internal/lockprofile"
 )
 
 const usage = `usage: sem [-threads n] [-semaphores n] [-time d] [-rounds n] [-mode locked|rcu|both]
@@ -158,7 +159,7 @@ func (s settings) measure(loads []*load, progress io.Writer) error {
 		}
 		for _, twin := range s.twins {
 			fmt.Fprintf(progress, "\r%s, profile, %-20s ", l.name, twinNames[twin])
-			share, err := lockShare(func() { l.run(twin, d) })
+			share, err := lockprofile.Share(func() { l.run(twin, d) })
 			if err != nil {
 				return err
 			}

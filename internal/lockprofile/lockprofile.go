@@ -1,4 +1,6 @@
-package main
+// Package lockprofile tells how much of a program's time went into locks: what the measurements of the
+// workloads show before and after.
+package lockprofile
 
 import (
 	"bytes"
@@ -11,10 +13,11 @@ import (
 	"strings"
 )
 
-// lockShare runs f, and returns how much of its CPU time, in percent, went into the slow ways of mutexes:
+// Share runs f, and returns how much of its CPU time, in percent, went into the slow ways of mutexes:
 // waiting, parking, and waking those who do. It is not a number if the profile has no samples, because
-// f was too short or the platform has no profiles.
-func lockShare(f func()) (float64, error) {
+// f was too short or the platform has no profiles. The error is that of pprof, which makes one profile
+// at a time.
+func Share(f func()) (float64, error) {
 	var b bytes.Buffer
 	if err := pprof.StartCPUProfile(&b); err != nil {
 		return 0, err
