@@ -98,8 +98,8 @@ bytes:
 	WORD_TO(R11)
 
 commit:
-	STLR R10, (R6)
 	MOVD $1, R1
+	STLR R10, (R6)
 	MOVB R1, ret+40(FP)
 	RET
 	AGAIN(rearm)
