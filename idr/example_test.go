@@ -191,8 +191,9 @@ func ExampleRegistry() {
 	fmt.Println(o.Value().user, err)
 	section.Unlock()
 
-	fmt.Println(sessions.Remove(ada))
+	err = sessions.Remove(ada)
 	d.Barrier(context.Background()) // for the example: release runs some time later
+	fmt.Println("removed:", err)
 
 	// The slot is used again. The old handle does not find what is there now.
 	ben, _ := sessions.Add(&session{user: "ben"})
@@ -205,8 +206,8 @@ func ExampleRegistry() {
 	section.Unlock()
 	// Output:
 	// ada <nil>
-	// <nil>
 	// ada is released
+	// removed: <nil>
 	// true false
 	// idr: the object was removed
 	// idr: no such id

@@ -72,8 +72,9 @@ func ExampleList_Replace() {
 	old, updated := "old", "new"
 	var l list.List[string]
 	e := l.PushBack(&old)
-	rcu.Retire(domain, l.Replace(e, &updated), func(s *string) { fmt.Println("free", *s) })
+	gone := l.Replace(e, &updated)
 	show(&l)
+	rcu.Retire(domain, gone, func(s *string) { fmt.Println("free", *s) })
 	domain.Close(context.Background())
 	// Output:
 	// new
