@@ -139,15 +139,15 @@ func (s settings) measure(r row) [][]sample {
 }
 
 // calibrate returns how many operations take so long that reading the clock after them does not
-// matter. It fills the caches too.
+// matter. It fills the caches first: one batch that misses them all says nothing about the next.
 func calibrate(w work) (n int) {
 	const enough = 20 * time.Microsecond
 	for n = 16; n < 1<<20; n *= 2 {
-		if s := step(w, n, 0); float64(n)*s.ns*float64(min(w.goroutines, runtime.GOMAXPROCS(0))) >= float64(enough) {
+		step(w, n, time.Millisecond/2)
+		if s := step(w, n, time.Millisecond/2); float64(n)*s.ns*float64(min(w.goroutines, runtime.GOMAXPROCS(0))) >= float64(enough) {
 			break
 		}
 	}
-	step(w, n, time.Millisecond)
 	return n
 }
 
