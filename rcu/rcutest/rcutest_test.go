@@ -125,7 +125,7 @@ func TestRun_Mistakes(t *testing.T) {
 	for mistake, want := range map[string][]string{
 		"":         nil,
 		"findable": {"grace periods ago", "that is not ready", "changed from"},
-		"twice":    {"taken out already", "ended twice"},
+		"twice":    {"taken out already", "ended twice", "grace periods ago", "that is not ready", "changed from"},
 		"unready":  {"that is not ready"},
 	} {
 		long := time.Minute
