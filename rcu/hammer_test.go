@@ -92,7 +92,8 @@ func hammer(t *testing.T, d *rcu.Domain, long time.Duration, stormy bool) {
 			}
 		})
 	}
-	wg.Go(func() { // ends sections of others
+	var other sync.WaitGroup
+	other.Go(func() { // ends sections of others
 		for f := range handOver {
 			f()
 		}
@@ -109,9 +110,9 @@ func hammer(t *testing.T, d *rcu.Domain, long time.Duration, stormy bool) {
 	}
 	a.stop.Store(true)
 	mustEnd(t, async(updaters.Wait), "an updater")
-	// Readers still go on when they have handed a section over.
-	time.AfterFunc(blocked, func() { close(handOver) })
 	mustEnd(t, async(wg.Wait), "a reader")
+	close(handOver)
+	mustEnd(t, async(other.Wait), "who ends sections of others")
 	calm()
 	must(t, d.Close(bg))
 	eventually(t, "all objects freed", func() bool { return a.freed.Load() == a.retired.Load() })
