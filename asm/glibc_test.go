@@ -117,6 +117,6 @@ func loader(t *testing.T) (path string, base uintptr) {
 			return f[5], base
 		}
 	}
-	t.Skip("no dynamic loader")
+	t.Skip("no dynamic loader is mapped: this program was linked statically")
 	return
 }

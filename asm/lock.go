@@ -21,7 +21,7 @@ type Lock struct {
 // Slots returns the number of slots that TryLock can return.
 func Slots() int { return tierCount * columns }
 
-// Slot returns the slot that a TryLock of the caller would return now.
+// Slot returns the slot that a TryLock of the caller would return now. It costs what Column does, and orders nothing.
 func Slot() int {
 	col := Column()
 	switch t := currentTier(); {
@@ -42,19 +42,18 @@ func Slot() int {
 // the store to the lock. Fence orders those.
 func (b *Block) TryLock(i int) (l *Lock, slot int) { return blockTryLock(b, i) }
 
-// Unlock gives the lock back, wherever the caller runs now. It is a store-release.
-func (l *Lock) Unlock() { StoreRelease(&l.held, 0) }
-
-// UnlockBarrier is Unlock, and a full barrier until Membarrier has returned nil.
-func (l *Lock) UnlockBarrier() {
+// Unlock gives the lock back, wherever the caller runs now. It is a store-release, and a full barrier until
+// Membarrier has returned nil. It neither blocks nor allocates, and does not notice that l was not held.
+func (l *Lock) Unlock() {
+	// Pairs with the loads in blockTryLock, blockTryLockSlow and Held.
 	if raceEnabled || !canFence.Load() {
 		atomic.StoreInt64(&l.held, 0)
 	} else {
-		l.Unlock()
+		StoreRelease(&l.held, 0)
 	}
 }
 
-// Held reports whether somebody holds the lock at word i of a slot. It is a load-acquire.
+// Held reports whether somebody holds the lock at word i of a slot. It is a load-acquire: pairs with Unlock.
 func (b *Block) Held(slot, i int) bool { return atomic.LoadInt64(&b.lockAt(slot, i).held) != 0 }
 
 // blockTryLockSlow is where blockTryLock goes when a sequence cannot be used.
@@ -84,6 +83,7 @@ func blockTryLockSlow(b *Block, i int) (l *Lock, slot int) {
 	}
 	markUsed(tierShared)
 	slot = tierShared*columns + sharedColumn()
+	// Pairs with Unlock.
 	if l = b.lockAt(slot, i); !atomic.CompareAndSwapInt64(&l.held, 0, 1) {
 		l = nil
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quiesce-go/quiesce/internal/commandtest"
 	"github.com/quiesce-go/quiesce/internal/tier"
 )
 
@@ -195,26 +195,10 @@ func TestParse(t *testing.T) {
 	if err != nil || quick.rounds >= full.rounds || quick.step >= full.step || quick.plots != "" {
 		t.Errorf("%+v, %v", quick, err)
 	}
-	for _, args := range [][]string{{"more"}, {"-what"}, {"-rounds", "0"}, {"-step", "0s"}, {"-run", "("}, {"-run", "nothing"}} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
-		}
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
-		t.Errorf("-h: exit status %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
+	commandtest.Misuse(t, run, usage,
+		[]string{"more"}, []string{"-what"}, []string{"-rounds", "0"}, []string{"-step", "0s"}, []string{"-run", "("}, []string{"-run", "nothing"})
 }
 
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 func TestRun_WriteError(t *testing.T) {
-	var errs bytes.Buffer
-	code := run([]string{"-run", "^Callbacks$", "-rounds", "1", "-step", "1us", "-plots", "", "-raw", ""}, fullDisk{}, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "no space left") {
-		t.Errorf("exit status %d, stderr %q", code, errs.String())
-	}
+	commandtest.WriteError(t, run, "-run", "^Callbacks$", "-rounds", "1", "-step", "1us", "-plots", "", "-raw", "")
 }

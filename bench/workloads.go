@@ -17,6 +17,7 @@ import (
 	"github.com/quiesce-go/quiesce/examples/sem/sysv"
 	"github.com/quiesce-go/quiesce/examples/timers/posix"
 	"github.com/quiesce-go/quiesce/examples/trace/tracer"
+	"github.com/quiesce-go/quiesce/internal/cputime"
 	"github.com/quiesce-go/quiesce/internal/lockprofile"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/rcu"
@@ -302,7 +303,7 @@ func namespaces() []row {
 		}
 	}
 	rows := []row{{name: "NamespaceExit/measure=elapsed", cpus: mostCPUs(), tier: tier.RSEQ, impls: impls(elapsed, 0.667/0.826)}}
-	if cpuTime() > 0 {
+	if cputime.Used() > 0 {
 		rows = append(rows, row{name: "NamespaceExit/measure=cpu", cpus: mostCPUs(), tier: tier.RSEQ, impls: impls(used, 4.25/2.65)})
 	}
 	return rows
@@ -338,13 +339,13 @@ func namespaceCrowd(s ns.Strategy, measure func(exits) time.Duration) func() wor
 			}
 			ready.Wait()
 			runtime.GC() // what the last crowd left is not this one's
-			start, cpu := time.Now(), cpuTime()
+			start, cpu := time.Now(), cputime.Used()
 			close(begin)
 			done.Wait()
 			if err := t.Barrier(context.Background()); err != nil || t.Len() != 0 {
 				panic(fmt.Sprintf("%d namespaces are left, %v", t.Len(), err))
 			}
-			o := exits{time.Since(start), cpuTime() - cpu}
+			o := exits{time.Since(start), cputime.Used() - cpu}
 			return sample{ns: float64(max(measure(o), 1)) / children, n: children, more: percentiles(latency)}
 		}}
 	}

@@ -2,8 +2,6 @@ package idr
 
 // For the tests outside.
 
-var Mutant = mutant
-
 // Check panics if an invariant of x is broken.
 func Check[T any](x *IDR[T]) {
 	x.c.mu.Lock()

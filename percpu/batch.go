@@ -61,7 +61,7 @@ func (c *BatchCounter) addSlow(delta int64) {
 	for {
 		col := asm.Column()
 		rest := c.rest.Load(col, 0)
-		if c.rest.CompareAndSwap(col, 0, rest, 0) {
+		if c.rest.CompareAndSwap(col, 0, rest, 0) || mutant == mutantLostRest {
 			c.total.Add(rest + delta)
 			return
 		}
@@ -117,6 +117,9 @@ func (c *BatchCounter) TryAdd(limit, delta int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sum := c.sumLocked()
+	if mutant == mutantOverLimit {
+		sum = c.Read()
+	}
 	switch next := sum + delta; {
 	case delta > 0 && (next > limit || next < sum), delta < 0 && (next < limit || next > sum):
 		return false

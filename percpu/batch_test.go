@@ -53,7 +53,8 @@ func TestHammerBatchCounter(t *testing.T) {
 	}
 }
 
-// TestHammerBatchCounterTryAdd: TryAdd never passes the limit, and reaches it.
+// TestHammerBatchCounterTryAdd: TryAdd never passes the limit, and reaches it, also where a part of the value
+// is in remainders. Twin: overlimit.
 func TestHammerBatchCounterTryAdd(t *testing.T) {
 	const limit = 10_000
 	c := NewBatchCounter(64)
@@ -61,6 +62,9 @@ func TestHammerBatchCounterTryAdd(t *testing.T) {
 		wg   sync.WaitGroup
 		made atomic.Int64
 	)
+	const rest = 7 // less than what Add moves
+	c.Add(rest)
+	made.Add(rest)
 	for range 8 {
 		wg.Go(func() {
 			for range limit {

@@ -68,9 +68,9 @@ func (l *Local[T]) Do(fn func(v *T)) {
 		lock, slot = l.lockSlow()
 	}
 	if mutant == mutantNoLock {
-		lock.UnlockBarrier()
+		lock.Unlock()
 	}
-	s := l.slots[slot].Load()
+	s := l.slots[slot].Load() // Pairs with makeSlot.
 	if s == nil {
 		s = l.makeSlot(slot)
 	}
@@ -98,6 +98,7 @@ func (l *Local[T]) make(s *localSlot[T], slot int) {
 
 // makeSlot returns slot s, for a caller who holds its lock, or who waits for it.
 func (l *Local[T]) makeSlot(slot int) *localSlot[T] {
+	// Pairs with the loads in Do and All.
 	l.slots[slot].CompareAndSwap(nil, new(localSlot[T]))
 	return l.slots[slot].Load()
 }
@@ -137,7 +138,7 @@ func (s *localSlot[T]) unlock(lock *asm.Lock, l *Local[T]) {
 	if raceEnabled {
 		s.waiters.Add(0)
 	}
-	lock.UnlockBarrier()
+	lock.Unlock()
 	// The load may pass the store. Pairs with the Fence in wait.
 	if s.waiters.Load() > 0 {
 		s.wakeAll()
@@ -162,7 +163,7 @@ func (l *Local[T]) wait(slot int) {
 	s.waiters.Add(1)
 	defer s.waiters.Add(-1)
 	// Either the holder sees waiters, or we see that the slot is back. Pairs
-	// with unlock, where UnlockBarrier is a full barrier if there is no Fence.
+	// with unlock, where Lock.Unlock is a full barrier if there is no Fence.
 	if asm.Membarrier() == nil {
 		asm.Fence()
 	}

@@ -57,7 +57,7 @@ type Pool[T any] struct {
 	// Drain, with open at nil, all of them.
 	mu     sync.Mutex
 	depot  []T
-	pooled atomic.Int64   // len(depot), for a look without the lock
+	pooled atomic.Int64   // len(depot), stored under mu. Orders nothing: who finds it above 0 takes mu
 	limit  int            // what the depot may hold, once it is not 0
 	stacks []poolStack[T] // by P, those beyond it have none; made with limit
 }
@@ -76,7 +76,7 @@ const poolStacks = pin.Works && !raceEnabled
 type poolStack[T any] struct {
 	_     [0]atomic.Int64 // aligns n where words have 32 bits
 	_     [112]byte
-	n     int64 // how many objects there are; also loaded by Len
+	n     int64 // how many objects there are. Every StoreRelease of it pairs with the load in Len
 	items []T   // nil before the first Put here; items[n:] are zero, so that they keep nothing alive
 	_     [112 + (64-bits.UintSize)/8*3]byte
 }
@@ -124,8 +124,7 @@ func (p *Pool[T]) Put(v T) {
 
 // getSlow is Get from the depot, or from New.
 func (p *Pool[T]) getSlow() (v T) {
-	// With open at nil a Drain may be about to put nothing back, or there may be no
-	// stacks: what counts is under mu.
+	// With open at nil there may be no stacks, or a Drain: what counts is under mu.
 	if p.pooled.Load() > 0 || p.open.Load() == nil {
 		if v, ok := p.take(); ok {
 			return v
@@ -190,7 +189,7 @@ func (p *Pool[T]) makeLocked() {
 	if poolStacks {
 		p.stacks = make([]poolStack[T], asm.Columns())
 		p.procs = len(p.stacks)
-		p.open.Store(&p.stacks[0])
+		p.open.Store(&p.stacks[0]) // Pairs with the loads in Get and Put, for stacks and procs.
 	}
 }
 

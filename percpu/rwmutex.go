@@ -205,6 +205,6 @@ func (rw *RWMutex) decide() uint32 {
 	rw.wake.Lock()
 	rw.gate.Make(gatedWords)
 	rw.gate.Open()
-	rw.mode.Store(modeSharded)
+	rw.mode.Store(modeSharded) // Pairs with the loads in plain and Unlock: wake and the gate are made.
 	return modeSharded
 }

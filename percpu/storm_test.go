@@ -45,7 +45,7 @@ func work(n int, one func(rng *rand.Rand)) {
 	wg.Wait()
 }
 
-// TestStormLocal: nobody else has the T, and no update is lost.
+// TestStormLocal: nobody else has the T, and no update is lost. Twin: nolock.
 func TestStormLocal(t *testing.T) {
 	inStorm(t, func(t *testing.T, blow func(func()) func()) {
 		l := NewLocal[localThing](nil)
@@ -82,7 +82,7 @@ func TestStormLocal(t *testing.T) {
 	})
 }
 
-// TestStormRWMutex: no writer beside anybody.
+// TestStormRWMutex: no writer beside anybody. Twin: nolook.
 func TestStormRWMutex(t *testing.T) {
 	inStorm(t, func(t *testing.T, blow func(func()) func()) {
 		var (
@@ -122,7 +122,7 @@ func TestStormRWMutex(t *testing.T) {
 	})
 }
 
-// TestStormRef: the release comes once, after the last Put.
+// TestStormRef: the release comes once, after the last Put. Twin: nofence.
 func TestStormRef(t *testing.T) {
 	inStorm(t, func(t *testing.T, blow func(func()) func()) {
 		type thing struct {
@@ -169,7 +169,7 @@ func TestStormRef(t *testing.T) {
 	})
 }
 
-// TestStormBatchCounter: the sum is exact, and the limit is kept.
+// TestStormBatchCounter: the sum is exact, and the limit is kept. Twin: lostrest.
 func TestStormBatchCounter(t *testing.T) {
 	inStorm(t, func(t *testing.T, blow func(func()) func()) {
 		c := NewBatchCounter(48)

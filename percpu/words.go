@@ -2,6 +2,7 @@ package percpu
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/quiesce-go/quiesce/asm"
 )
@@ -75,6 +76,12 @@ func (w *Words) Add(i int, delta int64) {
 func (w *Words) CompareAndSwap(cpu, i int, old, new int64) bool {
 	b, i := w.word(i)
 	w.checkColumn(cpu)
+	if mutant == mutantStaleSwap && b.Load(cpu, i) == old {
+		if old%64 == 0 {
+			runtime.Gosched() // as the scheduler may do at any time
+		}
+		old = b.Load(cpu, i)
+	}
 	return b.CompareAndSwap(cpu, i, old, new)
 }
 

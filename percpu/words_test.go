@@ -168,7 +168,7 @@ func TestWords_CompareAndSwap(t *testing.T) {
 	})
 }
 
-// TestHammerWords has CompareAndSwap and Add change the same words.
+// TestHammerWords has CompareAndSwap and Add change the same words. Twin: staleswap.
 func TestHammerWords(t *testing.T) {
 	onTiers(t, func(t *testing.T) {
 		const goroutines, words = 16, 3

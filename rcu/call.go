@@ -37,7 +37,10 @@ func newIntake() []shard {
 
 // enqueue queues h. It returns ErrClosed, or ErrBusy if try is set and as many are pending as may be.
 func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
-	d.mustBeMade()
+	w := &d.worker
+	if len(w.intake) == 0 {
+		d.mustBeMade() // It is not, and this panics. The number that it looks at changes with each grace period.
+	}
 	if atomic.SwapUint32(&h.queued, 1) != 0 && mutant != mutantRequeue {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
@@ -46,7 +49,6 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 		defer d.role[0].release()
 	}
 	h.fn = fn
-	w := &d.worker
 	s := &w.intake[asm.CPU()&(len(w.intake)-1)]
 	n := s.queued.Add(1)
 	if try && w.limit > 0 && d.pending() > w.limit && mutant != mutantNoLimit {

@@ -1,9 +1,6 @@
 package rcu_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,31 +12,8 @@ import (
 // TestTwins shows that the tests can fail: each is run against an engine with the fault that it is
 // about, in a build of its own, and must find it.
 func TestTwins(t *testing.T) {
-	if rcu.Mutant != "" {
-		t.Skip("this is a twin")
-	}
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("no go command, which builds the twins")
-	}
-	bin := filepath.Join(t.TempDir(), "twin.test")
-	args := []string{"test", "-c", "-tags", "quiesce_mutant", "-o", bin}
-	if rcu.RaceEnabled {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command(goTool, append(args, ".")...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	buildtest.NeedsRun(t, bin)
-	run := func(mutant, test string) (string, error) {
-		cmd := exec.Command(bin, "-test.short", "-test.timeout=240s", "-test.run=^"+test+"$")
-		cmd.Env = append(os.Environ(), "QUIESCE_MUTANT="+mutant)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	if out, err := run("", "TestFault_R1"); err != nil {
-		t.Fatalf("the build fails without a fault: %v\n%s", err, out)
-	}
+	w := buildtest.BuildTwins(t, rcu.RaceEnabled)
+	w.MustPass(t, "TestFault_R1", "-test.short")
 	for _, twin := range []struct {
 		mutant, test string
 		find         string // in the output
@@ -88,9 +62,7 @@ func TestTwins(t *testing.T) {
 			if twin.mutant == "nofence" && (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" || runtime.NumCPU() < 2) {
 				t.Skip("readers' own stores are fences on this architecture, or there is one processor")
 			}
-			if out, err := run(twin.mutant, twin.test); err == nil || !strings.Contains(out, twin.find) {
-				t.Errorf("%s did not find the fault %s: %v\n%s", twin.test, twin.mutant, err, out)
-			}
+			w.MustFind(t, twin.mutant, twin.test, twin.find, "-test.short")
 		})
 	}
 }

@@ -4,100 +4,10 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"sync"
 	"testing"
 	"unsafe"
 )
-
-func TestLatch(t *testing.T) {
-	var l Latch[point]
-	want := func(p point, version uint64) {
-		t.Helper()
-		if got := l.Load(); got != p {
-			t.Errorf("Load = %v, want %v", got, p)
-		}
-		to := point{-1, -1, 1}
-		if l.LoadTo(&to); to != p {
-			t.Errorf("LoadTo gives %v, want %v", to, p)
-		}
-		if got := l.Version(); got != version {
-			t.Errorf("Version = %d, want %d", got, version)
-		}
-	}
-	want(point{}, 0)
-	l.Store(point{1, 2, 3})
-	want(point{1, 2, 3}, 1)
-	l.Update(func(p *point) {
-		if *p != (point{1, 2, 3}) {
-			t.Errorf("Update gives %v", *p)
-		}
-		p.x, p.n = 10, 30
-		want(point{1, 2, 3}, 1) // nobody sees it yet
-	})
-	want(point{10, 2, 30}, 2)
-	l.Update(func(*point) {})
-	want(point{10, 2, 30}, 3)
-	l.Store(point{})
-	want(point{}, 4)
-}
-
-// TestLatch_FirstUse begins with each method in turn.
-func TestLatch_FirstUse(t *testing.T) {
-	for name, use := range map[string]func(l *Latch[int32]) int32{
-		"Load":    func(l *Latch[int32]) int32 { return l.Load() },
-		"LoadTo":  func(l *Latch[int32]) (x int32) { l.LoadTo(&x); return x },
-		"Version": func(l *Latch[int32]) int32 { return int32(l.Version()) },
-		"Store":   func(l *Latch[int32]) int32 { l.Store(7); return l.Load() - 7 },
-		"Update":  func(l *Latch[int32]) int32 { l.Update(func(x *int32) { *x += 7 }); return l.Load() - 7 },
-	} {
-		var l Latch[int32]
-		if got := use(&l); got != 0 {
-			t.Errorf("%s: %d, want 0", name, got)
-		}
-		if s := l.seq.Load() & (checked | writing); s != checked {
-			t.Errorf("%s leaves state %02b", name, s)
-		}
-	}
-}
-
-// TestLatch_Update_LeavesByPanicOrGoexit is fact 4 of latch.
-func TestLatch_Update_LeavesByPanicOrGoexit(t *testing.T) {
-	var l Latch[point]
-	l.Store(point{1, 2, 3})
-	for name, leave := range map[string]func(){
-		"panic":  func() { panic("leave") },
-		"Goexit": runtime.Goexit,
-	} {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			defer func() {
-				if r := recover(); (r != nil) != (name == "panic") {
-					t.Errorf("%s: recovered %v", name, r)
-				}
-			}()
-			l.Update(func(p *point) {
-				*p = point{9, 9, 9}
-				leave()
-			})
-		}()
-		<-done
-		if l.Load() != (point{1, 2, 3}) || l.Version() != 1 {
-			t.Errorf("after %s: %v, version %d; want the value and version from before", name, l.Load(), l.Version())
-		}
-	}
-	l.Update(func(p *point) { // nothing is left locked, nothing of 9 is left
-		if *p != (point{1, 2, 3}) {
-			t.Errorf("next Update gives %v", *p)
-		}
-		p.n++
-	})
-	l.Store(l.Load())
-	if l.Load() != (point{1, 2, 4}) || l.Version() != 3 {
-		t.Errorf("got %v, version %d", l.Load(), l.Version())
-	}
-}
 
 // TestLatch_LoadBesideStoppedUpdate has readers that are the first to use the
 // Latch, and others, while an Update does not return.

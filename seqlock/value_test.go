@@ -17,8 +17,11 @@ type point struct {
 	n    uint16
 }
 
-func TestValue(t *testing.T) {
-	var v Value[point]
+func TestValue(t *testing.T) { testCell(t, newValue[point]) }
+func TestLatch(t *testing.T) { testCell(t, newLatch[point]) }
+
+func testCell(t *testing.T, newCell func() cell[point]) {
+	v := newCell()
 	want := func(p point, version uint64) {
 		t.Helper()
 		if got := v.Load(); got != p {
@@ -28,8 +31,10 @@ func TestValue(t *testing.T) {
 		if v.LoadTo(&to); to != p {
 			t.Errorf("LoadTo gives %v, want %v", to, p)
 		}
-		if got, ok := v.TryLoad(); got != p || !ok {
-			t.Errorf("TryLoad = %v, %v, want %v", got, ok, p)
+		if v, isValue := v.(*Value[point]); isValue {
+			if got, ok := v.TryLoad(); got != p || !ok {
+				t.Errorf("TryLoad = %v, %v, want %v", got, ok, p)
+			}
 		}
 		if got := v.Version(); got != version {
 			t.Errorf("Version = %d, want %d", got, version)
@@ -52,28 +57,50 @@ func TestValue(t *testing.T) {
 	want(point{}, 4)
 }
 
-// TestValue_FirstUse begins with each method in turn.
+// TestValue_FirstUse and TestLatch_FirstUse begin with each method in turn.
 func TestValue_FirstUse(t *testing.T) {
-	for name, use := range map[string]func(v *Value[int32]) int32{
-		"Load":    func(v *Value[int32]) int32 { return v.Load() },
-		"LoadTo":  func(v *Value[int32]) (x int32) { v.LoadTo(&x); return x },
-		"TryLoad": func(v *Value[int32]) int32 { x, ok := v.TryLoad(); return x + int32(len(fmt.Sprint(ok))-4) },
-		"Version": func(v *Value[int32]) int32 { return int32(v.Version()) },
-		"Store":   func(v *Value[int32]) int32 { v.Store(7); return v.Load() - 7 },
-		"Update":  func(v *Value[int32]) int32 { v.Update(func(x *int32) { *x += 7 }); return v.Load() - 7 },
+	testFirstUse(t, func() (cell[int32], func() uint64) {
+		v := new(Value[int32])
+		return v, func() uint64 { return v.seq.Load() & states }
+	}, open)
+	var v Value[int32]
+	if x, ok := v.TryLoad(); x != 0 || !ok || v.seq.Load()&states != open {
+		t.Errorf("TryLoad: %d, %v, state %02b", x, ok, v.seq.Load()&states)
+	}
+}
+
+func TestLatch_FirstUse(t *testing.T) {
+	testFirstUse(t, func() (cell[int32], func() uint64) {
+		l := new(Latch[int32])
+		return l, func() uint64 { return l.seq.Load() & (checked | writing) }
+	}, checked)
+}
+
+func testFirstUse(t *testing.T, newCell func() (v cell[int32], state func() uint64), ready uint64) {
+	for name, use := range map[string]func(v cell[int32]) int32{
+		"Load":    func(v cell[int32]) int32 { return v.Load() },
+		"LoadTo":  func(v cell[int32]) (x int32) { v.LoadTo(&x); return x },
+		"Version": func(v cell[int32]) int32 { return int32(v.Version()) },
+		"Store":   func(v cell[int32]) int32 { v.Store(7); return v.Load() - 7 },
+		"Update":  func(v cell[int32]) int32 { v.Update(func(x *int32) { *x += 7 }); return v.Load() - 7 },
 	} {
-		var v Value[int32]
-		if got := use(&v); got != 0 {
+		v, state := newCell()
+		if got := use(v); got != 0 {
 			t.Errorf("%s: %d, want 0", name, got)
 		}
-		if s := v.seq.Load() & states; s != open {
+		if s := state(); s != ready {
 			t.Errorf("%s leaves state %02b", name, s)
 		}
 	}
 }
 
-func TestValue_Update_LeavesByPanicOrGoexit(t *testing.T) {
-	var v Value[point]
+func TestValue_Update_LeavesByPanicOrGoexit(t *testing.T) { testLeaves(t, newValue[point]) }
+
+// For a Latch this is fact 4 of latch.
+func TestLatch_Update_LeavesByPanicOrGoexit(t *testing.T) { testLeaves(t, newLatch[point]) }
+
+func testLeaves(t *testing.T, newCell func() cell[point]) {
+	v := newCell()
 	v.Store(point{1, 2, 3})
 	for name, leave := range map[string]func(){
 		"panic":  func() { panic("leave") },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/examples/namespace/ns"
+	"github.com/quiesce-go/quiesce/internal/cputime"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -65,11 +66,11 @@ func crowd(s ns.Strategy, children, exits int) outcome {
 	}
 	ready.Wait()
 	runtime.GC() // what others have left is not this crowd's
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), cputime.Used()
 	close(begin)
 	wg.Wait()
 	check(t.Barrier(context.Background()))
-	out.elapsed, out.cpu = time.Since(start), cpuTime()-cpu
+	out.elapsed, out.cpu = time.Since(start), cputime.Used()-cpu
 	if n := t.Len(); n != 0 {
 		panic("namespaces are left after Barrier")
 	}

@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quiesce-go/quiesce/examples/namespace/ns"
+	"github.com/quiesce-go/quiesce/internal/commandtest"
+	"github.com/quiesce-go/quiesce/internal/cputime"
 )
 
 // BenchmarkNamespaceExit models children that unshare and exit, a thousand of them, whatever GOMAXPROCS
@@ -38,11 +39,11 @@ func TestCrowd(t *testing.T) {
 
 func TestCPUTime(t *testing.T) {
 	start := time.Now()
-	before := cpuTime()
+	before := cputime.Used()
 	if before == 0 {
 		t.Skipf("%s does not tell how much CPU time a program has used", runtime.GOOS)
 	}
-	for cpuTime() == before {
+	for cputime.Used() == before {
 		if time.Since(start) > 10*time.Second {
 			t.Fatal("no CPU time in 10 s of work")
 		}
@@ -97,26 +98,10 @@ func TestSpread(t *testing.T) {
 }
 
 func TestRun_Misuse(t *testing.T) {
-	for _, args := range [][]string{{"more"}, {"-what"}, {"-children", "0"}, {"-exits", "-1"}, {"-rounds", "0"}, {"-exits", "many"}} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
-		}
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
-		t.Errorf("-h: exit status %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
+	commandtest.Misuse(t, run, usage,
+		[]string{"more"}, []string{"-what"}, []string{"-children", "0"}, []string{"-exits", "-1"}, []string{"-rounds", "0"}, []string{"-exits", "many"})
 }
 
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 func TestRun_WriteError(t *testing.T) {
-	var errs bytes.Buffer
-	code := run([]string{"-children", "2", "-exits", "2", "-rounds", "1"}, fullDisk{}, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "no space left") {
-		t.Errorf("exit status %d, stderr %q", code, errs.String())
-	}
+	commandtest.WriteError(t, run, "-children", "2", "-exits", "2", "-rounds", "1")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/examples/sem/sysv"
+	"github.com/quiesce-go/quiesce/internal/commandtest"
 )
 
 // BenchmarkSemop models semop-multi, the measurement that System V's semaphores left their lock by: 256
@@ -79,28 +80,12 @@ func TestRun(t *testing.T) {
 }
 
 func TestRun_Misuse(t *testing.T) {
-	for _, args := range [][]string{{"more"}, {"-what"}, {"-mode", "other"}, {"-rounds", "0"}, {"-threads", "-1"}, {"-time", "-1s"}, {"-semaphores", "0"}, {"-users", "0"}, {"-users", "1,,2"}} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
-		}
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
-		t.Errorf("-h: exit status %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
+	commandtest.Misuse(t, run, usage,
+		[]string{"more"}, []string{"-what"}, []string{"-mode", "other"}, []string{"-rounds", "0"}, []string{"-threads", "-1"}, []string{"-time", "-1s"}, []string{"-semaphores", "0"}, []string{"-users", "0"}, []string{"-users", "1,,2"})
 }
 
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 func TestRun_WriteError(t *testing.T) {
-	var errs bytes.Buffer
-	code := run([]string{"-threads", "2", "-time", "20ms", "-rounds", "1", "-mode", "rcu"}, fullDisk{}, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "no space left") {
-		t.Errorf("exit status %d, stderr %q", code, errs.String())
-	}
+	commandtest.WriteError(t, run, "-threads", "2", "-time", "20ms", "-rounds", "1", "-mode", "rcu")
 }
 
 // Both twins look at permissions and ask the policy, which denies what it does not know.

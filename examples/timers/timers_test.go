@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quiesce-go/quiesce/internal/commandtest"
 )
 
 // benchmark has 16 goroutines make b.N calls of Gettime, each for a timer of its own, whatever
@@ -87,26 +88,10 @@ func TestSpread(t *testing.T) {
 }
 
 func TestRun_Misuse(t *testing.T) {
-	for _, args := range [][]string{{"more"}, {"-what"}, {"-cpus", "0"}, {"-cpus", "1,,2"}, {"-rounds", "0"}, {"-goroutines", "-1"}, {"-time", "-1s"}} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), usage) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
-		}
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
-		t.Errorf("-h: exit status %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
+	commandtest.Misuse(t, run, usage,
+		[]string{"more"}, []string{"-what"}, []string{"-cpus", "0"}, []string{"-cpus", "1,,2"}, []string{"-rounds", "0"}, []string{"-goroutines", "-1"}, []string{"-time", "-1s"})
 }
 
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 func TestRun_WriteError(t *testing.T) {
-	var errs bytes.Buffer
-	code := run([]string{"-time", "1ms", "-rounds", "1", "-cpus", "1"}, fullDisk{}, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "no space left") {
-		t.Errorf("exit status %d, stderr %q", code, errs.String())
-	}
+	commandtest.WriteError(t, run, "-time", "1ms", "-rounds", "1", "-cpus", "1")
 }

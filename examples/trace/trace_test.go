@@ -15,6 +15,7 @@ import (
 
 	"github.com/quiesce-go/quiesce/asm"
 	"github.com/quiesce-go/quiesce/examples/trace/tracer"
+	"github.com/quiesce-go/quiesce/internal/commandtest"
 	"github.com/quiesce-go/quiesce/internal/tier"
 )
 
@@ -242,17 +243,9 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestRun_Status(t *testing.T) {
-	for _, args := range [][]string{{"-x"}, {"x"}, {"-goroutines", "0"}, {"-time", "-1s"}, {"-buffer", "0"}, {"-buffer", "16777217"}, {"-n", "x"}} {
-		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || out.Len() != 0 || !strings.Contains(errs.String(), "usage: ") {
-			t.Errorf("%q: exit status %d, %s%s", args, code, out.String(), errs.String())
-		}
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || out.String() != usage || errs.Len() != 0 {
-		t.Errorf("-h: exit status %d, %s%s", code, out.String(), errs.String())
-	}
-	errs.Reset()
+	commandtest.Misuse(t, run, usage,
+		[]string{"-x"}, []string{"x"}, []string{"-goroutines", "0"}, []string{"-time", "-1s"}, []string{"-buffer", "0"}, []string{"-buffer", "16777217"}, []string{"-n", "x"})
+	var errs bytes.Buffer
 	if code := run([]string{"-time", "1ms"}, brokenWriter{}, &errs); code != 1 || errs.String() != "trace: broken\n" {
 		t.Errorf("exit status %d, %s", code, errs.String())
 	}

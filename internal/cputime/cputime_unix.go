@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cputime
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns how much CPU time the program has used, in user mode and in the kernel.
-func cpuTime() time.Duration {
+// Used returns how much CPU time the program has used, in user mode and in the kernel.
+func Used() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

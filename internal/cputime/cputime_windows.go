@@ -1,4 +1,4 @@
-package main
+package cputime
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// cpuTime returns how much CPU time the program has used, in user mode and in the kernel.
-func cpuTime() time.Duration {
+// Used returns how much CPU time the program has used, in user mode and in the kernel.
+func Used() time.Duration {
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user) != nil {
 		return 0

@@ -1,0 +1,29 @@
+package buildtest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestFaulty fails, and says so, in a twin with a fault.
+func TestFaulty(t *testing.T) {
+	if name := os.Getenv(mutantVariable); name != "" {
+		t.Errorf("the fault %s is here", name)
+	}
+}
+
+func TestTwins(t *testing.T) {
+	w := BuildTwins(t, false)
+	w.MustPass(t, "TestFaulty")
+	w.MustFind(t, "any", "TestFaulty", "the fault any is here")
+	for name, f := range map[string]func(testing.TB){
+		"TestFaulty did not find the fault any":    func(tb testing.TB) { w.MustFind(tb, "any", "TestFaulty", "something else") },
+		"TestParseInlining did not find the fault": func(tb testing.TB) { w.MustFind(tb, "any", "TestParseInlining", "") },
+		"TestFaulty fails without a fault":         func(tb testing.TB) { w.MustPass(tb, "TestFaulty", "-test.nosuchflag") },
+	} {
+		if r := record(t, f); !r.failed || !strings.Contains(r.log, name) {
+			t.Errorf("it says %q, want %q", r.log, name)
+		}
+	}
+}
