@@ -32,6 +32,7 @@ type torture struct {
 	finish chan func() // ends of sections, for another goroutine
 
 	sections, retired, freed atomic.Uint64
+	aloft                    atomic.Int64 // callbacks and functions of Go that were queued and have not ended
 	ages                     [maxAge + 1]atomic.Uint64
 	waits                    [primitives]atomic.Uint64
 
@@ -218,6 +219,15 @@ func (t *torture) settle(before map[string]string) {
 	defer cancel()
 	if err := t.d.Barrier(ctx); err != nil {
 		t.fail("the last Barrier: %v", err)
+	}
+	// A Structure that gives an object twice has fewer outstanding than there are: they must not
+	// find the Domain closed.
+	for t.aloft.Load() > 0 {
+		if ctx.Err() != nil {
+			t.fail("%d callbacks have not run", t.aloft.Load())
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 	if n := t.retired.Load() - t.freed.Load(); n != 0 {
 		t.fail("%d objects were taken out and never freed", n)

@@ -252,7 +252,9 @@ func (u *updater) next(o *Object, in place) {
 			return
 		case call:
 			odd := o.plan.odd
+			t.aloft.Add(1)
 			d.Call(func() {
+				defer t.aloft.Add(-1)
 				if odd == oddDeadlock {
 					if err := d.Barrier(t.ctx); !errors.Is(err, rcu.ErrDeadlock) {
 						t.fail("Barrier in a callback returned %v", err)
@@ -265,7 +267,14 @@ func (u *updater) next(o *Object, in place) {
 			})
 			return
 		case tryCall:
-			err := d.TryCall(func() { ended(inCallback) })
+			t.aloft.Add(1)
+			err := d.TryCall(func() {
+				defer t.aloft.Add(-1)
+				ended(inCallback)
+			})
+			if err != nil {
+				t.aloft.Add(-1)
+			}
 			if errors.Is(err, rcu.ErrBusy) {
 				o.plan.by[o.stage] = poll
 				continue
@@ -275,13 +284,19 @@ func (u *updater) next(o *Object, in place) {
 			}
 			return
 		case callHead:
+			t.aloft.Add(1)
 			d.CallHead(&o.head, calledHead)
 			return
 		case retire:
+			t.aloft.Add(1)
 			rcu.Retire(d, o, retired)
 			return
 		case goFunc:
-			d.Go(func() { ended(inGo) })
+			t.aloft.Add(1)
+			d.Go(func() {
+				defer t.aloft.Add(-1)
+				ended(inGo)
+			})
 			return
 		}
 		if t.ctx.Err() != nil {
@@ -294,6 +309,7 @@ func (u *updater) next(o *Object, in place) {
 }
 
 func retired(o *Object) {
+	defer o.owner.t.aloft.Add(-1)
 	o.owner.pass(o, nil)
 	o.owner.next(o, inCallback)
 }
