@@ -1,10 +1,13 @@
 // What the restartable sequences of rseq_amd64.s and ops_amd64.s share.
 
 // LOAD_AREA puts the address of the thread's area into AX and sets ZF if the
-// thread has none. It uses CX. The byte is the FS prefix.
+// thread has none. FS:0 is ours without cgo, and under libc the thread pointer.
+//
+// The store of a sequence is at an address that comes from here through two loads.
+// Some processors let no later load pass a store until its address is known, so
+// each load less is the time of a load less: see docs/rseq.md.
 #define LOAD_AREA \
-	MOVQ ·areaAt(SB), CX \
-	BYTE $0x64; MOVQ (CX), AX \
+	MOVQ 0(FS), AX \
 	ADDQ ·areaDelta(SB), AX
 
 // SIGNATURE ends the straight path and stands before the abort handler:
@@ -16,12 +19,11 @@
 #define RETRIES $64
 
 // LOAD_THREAD puts the number of columns into R10, the thread's area into AX, the
-// number of tries into R8 and the descriptor into DX, or goes to cannot. It uses
-// CX.
+// number of tries into R8 and the descriptor into DX, or goes to cannot.
 //
 // rseqColumns comes first: while it is 0 the thread's area may be nobody's, and
 // not even the descriptor's address may be stored. Pairs with setRSEQColumns,
-// which follows the stores to areaAt and areaDelta (loads are in order on TSO).
+// which follows the store to areaDelta (loads are in order on TSO).
 #define LOAD_THREAD(cs, cannot) \
 	MOVL ·rseqColumns(SB), R10 \
 	TESTL R10, R10 \

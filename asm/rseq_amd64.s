@@ -79,8 +79,7 @@ TEXT ·getArea(SB), NOSPLIT|NOFRAME, $0-8
 // func setArea(a unsafe.Pointer)
 TEXT ·setArea(SB), NOSPLIT|NOFRAME, $0-8
 	MOVQ a+0(FP), AX
-	MOVQ ·areaAt(SB), CX
-	BYTE $0x64; MOVQ AX, (CX)
+	MOVQ AX, 0(FS)
 	RET
 
 // func currentM() unsafe.Pointer

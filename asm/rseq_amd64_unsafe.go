@@ -13,14 +13,9 @@ import (
 	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
-const (
-	// rseqSignature stands before every abort handler. It is the operand of
-	// a UD1, so that it is no valid code; glibc registers with the same.
-	rseqSignature = 0x53053053
-
-	ownAreaAt     = 8 // FS:8 is m.tls[2]
-	foreignAreaAt = 0 // FS:0 is the thread pointer itself, in every libc
-)
+// rseqSignature stands before every abort handler. It is the operand of
+// a UD1, so that it is no valid code; glibc registers with the same.
+const rseqSignature = 0x53053053
 
 var signatureBytes = []byte{0x0f, 0xb9, 0x3d, 0x53, 0x30, 0x05, 0x53}
 
@@ -33,7 +28,8 @@ var (
 	probeCommit = []byte{0xc6, 0x44, 0x24, 0x10, 0x00} // MOVB $0, ret+8(FP)
 )
 
-// layoutCheck tests that FS:8 is a word of this thread's m that nobody uses.
+// layoutCheck tests that FS:0, which is m.tls[1], is a word of this thread's m that
+// nobody uses. (Under libc it is the thread pointer itself, as the ABI wants.)
 func layoutCheck() error {
 	pin.Pin()
 	defer pin.Unpin()
@@ -47,7 +43,7 @@ func layoutCheck() error {
 		return errors.New("FS does not point into the runtime's m")
 	}
 	if getArea() != nil {
-		return errors.New("FS:8 is in use")
+		return errors.New("FS:0 is in use")
 	}
 	return nil
 }

@@ -11,14 +11,9 @@ import (
 	"github.com/quiesce-go/quiesce/internal/pin"
 )
 
-const (
-	// rseqSignature stands before every abort handler: BRK #0x45e0, which
-	// glibc registers with too.
-	rseqSignature = 0xd428bc00
-
-	ownAreaAt     = 0 // TPIDR_EL0 has no neighbours
-	foreignAreaAt = 0
-)
+// rseqSignature stands before every abort handler: BRK #0x45e0, which
+// glibc registers with too.
+const rseqSignature = 0xd428bc00
 
 var signatureBytes = []byte{0x00, 0xbc, 0x28, 0xd4}
 

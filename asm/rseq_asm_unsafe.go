@@ -10,7 +10,7 @@ package asm
 //
 //   - Without cgo nobody else registers rseq, and the runtime leaves a word of
 //     thread-local storage to us: on amd64 FS points at m.tls+8, where only
-//     FS:-8 (g) is used; FS:8 is zero on a new thread. On arm64 TPIDR_EL0 is
+//     FS:-8 (g) is used; FS:0 is zero on a new thread. On arm64 TPIDR_EL0 is
 //     not used, but clone copies it, so an area names the m it belongs to.
 //   - g.m is at offset 48 of g.
 //   - A goroutine is never preempted by the scheduler inside assembly, and
@@ -70,10 +70,10 @@ var _ [0]byte = [unsafe.Offsetof(area{}.m) - 32]byte{}
 // Read by the assembly. They are written by rseqStart and by tests only, and
 // every value leads a sequence to memory that may be read.
 var (
-	// areaAt is where the thread keeps the pointer to its area (amd64: an
-	// offset from FS) and areaDelta what to add to that pointer.
+	// areaDelta is what to add to the pointer that the thread keeps, to get the
+	// address of its area.
 	//lint:ignore U1000 read by the assembly
-	areaAt, areaDelta uintptr
+	areaDelta uintptr
 	// foreign is set when the areas are not ours (arm64: they name no m).
 	foreign uint64
 	// rseqColumns bounds the columns that a sequence may touch; 0 sends
@@ -259,9 +259,8 @@ func rseqStart() error {
 			return err
 		}
 		glibcSize = size
-		areaAt, areaDelta, foreign = foreignAreaAt, off, 1
+		areaDelta, foreign = off, 1
 	} else {
-		areaAt = ownAreaAt
 		if err := layoutCheck(); err != nil {
 			return err
 		}
