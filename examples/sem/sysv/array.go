@@ -84,7 +84,7 @@ func (a *array) perform(ops []Op, o *Owner) (blocked int, err error) {
 			continue
 		}
 		// Back to where it was.
-		for k := i - 1; k >= 0; k-- {
+		for k := i - 1; k >= 0 && mutant != mutantPartial; k-- {
 			op := &ops[k]
 			a.sems[op.Num].value -= op.Delta
 			if op.Flags&Undo != 0 {

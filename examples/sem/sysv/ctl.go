@@ -40,6 +40,9 @@ func (th *Thread) StatAt(index int) (ID, Stat, error) {
 func (v *visit) stat() (Stat, error) {
 	defer v.leave()
 	if err := v.allowed(mayRead); err != nil {
+		if mutant == mutantOpen {
+			v.th.reader.Lock()
+		}
 		return Stat{}, err
 	}
 	if err := v.lock(); err != nil {
