@@ -52,9 +52,21 @@ func drawAll(dir string, results []result) error {
 	return nil
 }
 
+// writeSVG draws p with its legend below it, where nothing lies under the text, and with room at the edges
+// for the half of a label that reaches past its axis.
 func writeSVG(w io.Writer, p *plot.Plot) error {
-	c := vgsvg.New(16*vg.Centimeter, 10*vg.Centimeter)
-	p.Draw(draw.New(c))
+	const width, height, edge = 16 * vg.Centimeter, 10 * vg.Centimeter, vg.Centimeter / 2
+	legend := p.Legend
+	p.Legend = plot.NewLegend()
+	legend.Left, legend.Padding, legend.XOffs = true, 2, 2*edge
+	below := legend.Rectangle(draw.Canvas{}).Size().Y + edge
+
+	c := vgsvg.New(width, height+below)
+	all := draw.New(c)
+	all.SetColor(color.White)
+	all.Fill(all.Rectangle.Path())
+	p.Draw(draw.Crop(all, edge/2, -edge, below, -edge/2))
+	legend.Draw(draw.Crop(all, 0, 0, edge/2, 0))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
@@ -72,9 +84,6 @@ func newPlot(title, x, y string) *plot.Plot {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.BackgroundColor = color.White
 	p.Title.Padding = 8
-	p.Legend.Top = true
-	p.Legend.Left = true
-	p.Legend.Padding = 2
 	p.Add(plotter.NewGrid())
 	return p
 }
@@ -159,7 +168,6 @@ func drawTimers(results []result) *plot.Plot {
 	addSeries(p, all)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{1: "1", 2: "2", 4: "4", 8: "8", 16: "16"}
 	p.Y.Min = 0
-	p.Y.Max *= 1.3 // room for the legend
 	return p
 }
 
@@ -171,8 +179,7 @@ func drawLookups(results []result) *plot.Plot {
 	p := newPlot("Looking up an id at random, on one CPU", "ids in the table", "nanoseconds")
 	addSeries(p, all)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{1 << 10: "1k", 1 << 16: "64k", 1 << 20: "1M"}
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Y.Max *= 30 // room for the legend
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 	return p
 }
 
@@ -225,9 +232,8 @@ func percentileSeries(name string, more map[string]float64) series {
 }
 
 func percentileAxes(p *plot.Plot) {
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 	p.X.Tick.Marker = ticks{0: "50", 1: "90", 2: "99", 3: "most"}
-	p.Y.Max *= 30 // room for the legend
 }
 
 // drawLockTime has bars for the share of the CPU time that went into locks.
@@ -272,7 +278,7 @@ func drawLockTime(results []result) *plot.Plot {
 		p.Legend.Add(names[i], bars)
 	}
 	p.NominalX(labels...)
-	p.Y.Min, p.Y.Max = 0, 119 // room for the legend
+	p.Y.Min, p.Y.Max = 0, 100
 	p.X.Min, p.X.Max = p.X.Min-0.5, p.X.Max+0.5
 	return p
 }
@@ -285,6 +291,22 @@ func (t ticks) Ticks(low, high float64) (all []plot.Tick) {
 		if low <= v && v <= high {
 			all = append(all, plot.Tick{Value: v, Label: t[v]})
 		}
+	}
+	return all
+}
+
+// decades are marks at the powers of ten, with all their digits, and smaller ones between.
+type decades struct{}
+
+func (decades) Ticks(low, high float64) (all []plot.Tick) {
+	for _, t := range (plot.LogTicks{Prec: -1}).Ticks(low, high) {
+		if t.Value < low || high < t.Value {
+			continue // they would have room kept for them
+		}
+		if t.Label != "" {
+			t.Label = strconv.FormatFloat(t.Value, 'f', -1, 64)
+		}
+		all = append(all, t)
 	}
 	return all
 }
