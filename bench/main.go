@@ -25,7 +25,7 @@ import (
 const usage = `usage: go -C bench run . [-quick] [-run regexp] [-rounds n] [-step d]
                          [-plots dir] [-raw file] [-markdown file]
 
-  -quick          5 rounds of short steps, without the largest tables and the plots: half a minute
+  -quick          5 rounds of short steps, without the largest tables and the plots: a minute or two
   -run regexp     only groups of rows with such a title
   -rounds n       how often each row is measured, each implementation in turn (20)
   -step d         how long each measurement takes (25ms)
@@ -53,7 +53,7 @@ var groups = []group{
 	{"Values", "copying a record without writers; replacing it", seqlocks},
 	{"Timers", "one Gettime, of goroutines with a timer each", timers},
 	{"Semaphores", "one semop, of 256 threads that give and take 128 semaphores of one array", semaphores},
-	{"Semaphores, mixed", "one step of a database: mostly give and take, else a look, now and then a new array", semMixed},
+	{"Semaphores, mixed", "one step of a database: mostly give and take, else a look or a new value, now and then a new array", semMixed},
 	{"Namespaces", "one of a thousand exits, each of which has to wait for walks through its mount", namespaces},
 	{"Traces", "one event of 32 bits with the time", traces},
 }

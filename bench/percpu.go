@@ -68,10 +68,40 @@ func perCPULocks() []row {
 	type word struct{ v *int }
 	one := 1
 	var rows []row
-	if !slices.Contains(asm.Sources(), asm.SourceGetcpu) {
+	source := oldSource()
+	if !slices.Contains(asm.Sources(), source) {
 		return nil // the state before is not to be had
 	}
 	for _, t := range tiers() {
+		before := impl{name: source.String() + "+Mutex", thread: 28.6 / 53.4}
+		if t == tier.RSEQ {
+			before.must = before.thread
+		}
+		before.open = func() work {
+			all := make([]struct {
+				sync.Mutex
+				word
+				_ [112]byte
+			}, 1024)
+			for i := range all {
+				all[i].v = &one
+			}
+			return work{each: func(int) func(int) {
+				return func(n int) {
+					same := 0
+					for range n {
+						cpu, _ := asm.CPUBy(source)
+						l := &all[cpu&1023]
+						l.Lock()
+						if *l.v == 1 {
+							same++
+						}
+						l.Unlock()
+					}
+					keep(same)
+				}
+			}}
+		}
 		rows = append(rows, row{name: "LockCompare/tier=" + t.String(), cpus: 1, tier: t, impls: []impl{
 			{name: "percpu.Local", open: func() work {
 				l := percpu.NewLocal(func(int) word { return word{&one} })
@@ -89,31 +119,7 @@ func perCPULocks() []row {
 					}
 				}}
 			}},
-			{name: "getcpu+Mutex", thread: 28.6 / 53.4, open: func() work {
-				all := make([]struct {
-					sync.Mutex
-					word
-					_ [112]byte
-				}, 1024)
-				for i := range all {
-					all[i].v = &one
-				}
-				return work{each: func(int) func(int) {
-					return func(n int) {
-						same := 0
-						for range n {
-							cpu, _ := asm.CPUBy(asm.SourceGetcpu)
-							l := &all[cpu&1023]
-							l.Lock()
-							if *l.v == 1 {
-								same++
-							}
-							l.Unlock()
-						}
-						keep(same)
-					}
-				}}
-			}},
+			before,
 			{name: "rcu.Guard", own: true, open: func() work { // without the lock: what a section alone takes
 				d := rcu.New()
 				return work{
@@ -267,10 +273,11 @@ func pools() []row {
 			}},
 			{name: "channel", open: func() work {
 				c := make(chan *buffer, 64)
+				fresh := func() *buffer { return new(buffer) }
 				return work{each: func(int) func(int) {
 					return func(n int) {
 						for range n {
-							fill(c, take(c))
+							fill(c, take(c, fresh))
 						}
 					}
 				}}
@@ -280,23 +287,25 @@ func pools() []row {
 	}
 
 	// What is left after the garbage collector came twice between two uses.
-	p := percpu.Pool[*buffer]{New: func() *buffer { return new(buffer) }}
-	q := sync.Pool{New: func() any { return new(buffer) }}
+	made := 0
+	fresh := func() *buffer { made++; return new(buffer) }
+	p := percpu.Pool[*buffer]{New: fresh}
+	q := sync.Pool{New: func() any { return fresh() }}
 	c := make(chan *buffer, 64)
 	rows = append(rows, row{name: "PoolAfterGC", cpus: 1, tier: tier.RSEQ, impls: []impl{
-		{name: "percpu.Pool", open: afterGC(p.Get, p.Put)},
-		{name: "sync.Pool", open: afterGC(func() *buffer { return q.Get().(*buffer) }, func(b *buffer) { q.Put(b) })},
-		{name: "channel", open: afterGC(func() *buffer { return take(c) }, func(b *buffer) { fill(c, b) })},
+		{name: "percpu.Pool", open: afterGC(&made, p.Get, p.Put)},
+		{name: "sync.Pool", open: afterGC(&made, func() *buffer { return q.Get().(*buffer) }, func(b *buffer) { q.Put(b) })},
+		{name: "channel", open: afterGC(&made, func() *buffer { return take(c, fresh) }, func(b *buffer) { fill(c, b) })},
 	}})
 	return rows
 }
 
-func take(c chan *buffer) *buffer {
+func take(c chan *buffer, fresh func() *buffer) *buffer {
 	select {
 	case b := <-c:
 		return b
 	default:
-		return new(buffer)
+		return fresh()
 	}
 }
 
@@ -307,12 +316,14 @@ func fill(c chan *buffer, b *buffer) {
 	}
 }
 
-func afterGC(get func() *buffer, put func(*buffer)) func() work {
+// hits is the share of Gets that found something to use again.
+const hits = "hits-%"
+
+// afterGC measures what one takes and gives back when the garbage collector came in between: all of it
+// together, and in other turns each Get alone. made counts those for which there was nothing left.
+func afterGC(made *int, get func() *buffer, put func(*buffer)) func() work {
 	var held [64]*buffer
-	use := func() {
-		for i := range held {
-			held[i] = get()
-		}
+	putAll := func() {
 		for i, b := range held {
 			put(b)
 			held[i] = nil
@@ -322,22 +333,41 @@ func afterGC(get func() *buffer, put func(*buffer)) func() work {
 		return work{once: func(d time.Duration) sample {
 			var (
 				took          time.Duration
+				each          []time.Duration
 				allocs, n     int
 				before, after runtime.MemStats
 			)
-			use()
+			for i := range held {
+				held[i] = get()
+			}
+			putAll()
+			*made = 0
 			for end := time.Now().Add(d); n == 0 || time.Now().Before(end); {
 				runtime.GC()
 				runtime.GC()
 				runtime.ReadMemStats(&before)
 				t := time.Now()
-				use()
+				for i := range held {
+					held[i] = get()
+				}
+				putAll()
 				took += time.Since(t)
 				runtime.ReadMemStats(&after)
 				allocs += int(after.Mallocs - before.Mallocs)
 				n += len(held)
+
+				runtime.GC()
+				runtime.GC()
+				for i := range held {
+					t := time.Now()
+					held[i] = get()
+					each = append(each, time.Since(t))
+				}
+				putAll()
 			}
-			return sample{ns: float64(took) / float64(n), allocs: float64(allocs) / float64(n), n: n}
+			more := percentiles(each)
+			more[hits] = 100 * (1 - float64(*made)/float64(n+len(each)))
+			return sample{ns: float64(took) / float64(n), allocs: float64(allocs) / float64(n), n: n, more: more}
 		}}
 	}
 }
@@ -364,27 +394,27 @@ func rings() []row {
 			}},
 		}})
 	}
-	if !slices.Contains(asm.Sources(), asm.SourceGetcpu) {
-		return rows
+	source := oldSource()
+	if !slices.Contains(asm.Sources(), source) {
+		return rows // the state before is not to be had
 	}
 	// The row of the thread: an event of LTTng-UST, with its header of 32 bits and a payload of 32.
 	for _, t := range tiers() {
 		room := 64 * turn
+		before := impl{name: source.String() + "+atomic", thread: 98.0 / 117.4, open: func() work {
+			b := newAtomicBuffers(source, room)
+			return inTurns(1, func(n int) {
+				for range n {
+					b.write(1, payload[:4])
+				}
+			}, b.drain)
+		}}
+		if t == tier.RSEQ {
+			before.must = before.thread
+		}
 		rows = append(rows, row{name: "RingWrite/bytes=4/tier=" + t.String(), cpus: 1, tier: t, impls: []impl{
 			ringImpl(1, room, payload[:4]),
-			{name: "getcpu+atomic", thread: 98.0 / 117.4, open: func() work {
-				b := &atomicBuffer{}
-				for i := range b.cpus {
-					if i < runtime.NumCPU() {
-						b.cpus[i].bytes = make([]byte, room)
-					}
-				}
-				return inTurns(1, func(n int) {
-					for range n {
-						b.write(1, payload[:4])
-					}
-				}, b.drain)
-			}},
+			before,
 		}})
 	}
 	return rows
@@ -462,20 +492,31 @@ func putRecord(to []byte, event uint32, payload []byte) {
 	copy(to[16:], payload)
 }
 
-// An atomicBuffer is the state before restartable sequences: the number of the CPU from the kernel
-// chooses a buffer, room in which is reserved and committed by locked instructions.
-type atomicBuffer struct {
-	cpus [256]struct {
-		bytes     []byte
-		reserved  atomic.Int64
-		committed atomic.Int64
-		_         [88]byte
-	}
+// atomicBuffers are the state before restartable sequences: the number of the CPU chooses a buffer, room in
+// which is reserved and committed by locked instructions.
+type atomicBuffers struct {
+	source asm.Source
+	all    []atomicBuffer
 }
 
-func (b *atomicBuffer) write(event uint32, payload []byte) bool {
-	cpu, _ := asm.CPUBy(asm.SourceGetcpu)
-	c := &b.cpus[cpu&255]
+type atomicBuffer struct {
+	bytes     []byte
+	reserved  atomic.Int64
+	committed atomic.Int64
+	_         [88]byte
+}
+
+func newAtomicBuffers(source asm.Source, room int) *atomicBuffers {
+	b := &atomicBuffers{source, make([]atomicBuffer, runtime.NumCPU())}
+	for i := range b.all {
+		b.all[i].bytes = make([]byte, room)
+	}
+	return b
+}
+
+func (b *atomicBuffers) write(event uint32, payload []byte) bool {
+	cpu, _ := asm.CPUBy(b.source)
+	c := &b.all[cpu%len(b.all)]
 	size := int64(16+len(payload)+7) &^ 7
 	for {
 		at := c.reserved.Load()
@@ -491,9 +532,9 @@ func (b *atomicBuffer) write(event uint32, payload []byte) bool {
 }
 
 // drain is called when nobody writes. All records are of one size.
-func (b *atomicBuffer) drain() (n int) {
-	for i := range b.cpus {
-		c := &b.cpus[i]
+func (b *atomicBuffers) drain() (n int) {
+	for i := range b.all {
+		c := &b.all[i]
 		if end := c.committed.Load(); end > 0 {
 			size := (16 + int64(binary.LittleEndian.Uint32(c.bytes[12:])) + 7) &^ 7
 			n += int(end / size)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -182,10 +183,9 @@ func writePercentiles(w io.Writer, g group, results []result, between string) {
 				continue
 			}
 			if units == nil {
-				units = slices.Sorted(maps.Keys(more))
-				if _, ok := more[percentileNames[0]]; ok {
-					units = percentileNames
-				}
+				units = slices.SortedFunc(maps.Keys(more), func(a, b string) int {
+					return cmp.Or(slices.Index(percentileNames, a)-slices.Index(percentileNames, b), cmp.Compare(a, b))
+				})
 			}
 			cells := []string{r.name, fmt.Sprint(r.cpus), im.name}
 			for _, u := range units {

@@ -265,9 +265,11 @@ func semDatabase(table semTable, users int) func() work {
 						case what < 900:
 							_, err := th.Stat(id)
 							see(err)
-						case what < 998:
+						case what < 960:
 							_, err := th.GetVal(id, num)
 							see(err)
+						case what < 998:
+							see(th.SetVal(id, num, 100))
 						default:
 							replace(roots[worker], x>>33%arrays)
 						}
