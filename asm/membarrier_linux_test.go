@@ -5,8 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
 // withMembarrier replaces the system call and makes the process forget what it
@@ -83,4 +86,31 @@ func TestFence_RefusedLater(t *testing.T) {
 		t.Errorf("the answer changed: %v", err)
 	}
 	litmusFence(t, Fence, 2_000_000)
+}
+
+// TestHammerGate_RefusedLater: the kernel was willing when the Gate was made, and refuses one fence or the other, or
+// both, from some moment on.
+func TestHammerGate_RefusedLater(t *testing.T) {
+	if !Gates() {
+		t.Skip("no gates in this build, or on this kernel")
+	}
+	real := membarrierCall
+	defer func() { membarrierCall = real }()
+	for name, refused := range map[string]uintptr{
+		"fence": membarrierPrivateExpedited, "abort": membarrierRSEQ, "both": membarrierPrivateExpedited | membarrierRSEQ,
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			membarrierCall = func(cmd uintptr) (uintptr, unix.Errno) { // by the one who shuts, only
+				if calls++; cmd&refused != 0 && calls > 20 {
+					return 0, unix.EPERM
+				}
+				return real(cmd)
+			}
+			stormy := func(one func()) func() { return storm.Start(t, storm.Threads(one)) }
+			if surplus, late := hammerGate(stormy, some(20, time.Second)); surplus != 0 || late != 0 {
+				t.Errorf("%d Adds too many, or too few, were counted; %d times an Add came after Shut", surplus, late)
+			}
+		})
+	}
 }

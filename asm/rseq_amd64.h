@@ -42,7 +42,7 @@
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in CX and the address of word i in column 0 in R13, or goes to
-// cannot. The load of b.base belongs to the sequence: pairs with DivertSync.
+// cannot. The load of b.base belongs to the sequence: pairs with Gate.Shut.
 #define ARM(cannot) \
 	MOVQ DX, 8(AX) \
 	MOVL 4(AX), CX \

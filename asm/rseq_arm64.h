@@ -48,7 +48,7 @@
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in R11 and the address of word i in its column in R6, or goes
 // to cannot. The load of b.base belongs to the sequence, and is an acquire: pairs
-// with Alloc, Divert and DivertSync. Every sequence ends with STLR R10, (R6).
+// with Alloc, Divert, Gate.Open and Gate.Shut. Every sequence ends with STLR R10, (R6).
 #define ARM(cannot) \
 	MOVD  R5, 8(R0) \
 	MOVWU 4(R0), R11 \

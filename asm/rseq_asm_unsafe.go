@@ -200,9 +200,9 @@ func registerArea(a *area) (refused unix.Errno) {
 		return errno
 	}
 	// A kernel, or a sandbox, that only says yes is found out by what a
-	// second registration gets, and by the CPU number, which the kernel fills
-	// in before it returns to us.
-	if rseqSyscall(a) != unix.EBUSY || atomic.LoadUint32(&a.cpuID) >= uint32(columns) {
+	// second registration gets. If it did more, the area is its own now: also a
+	// CPU number beyond the columns is left to it, and to each sequence to see.
+	if rseqSyscall(a) != unix.EBUSY {
 		atomic.StoreUint32(&a.cpuID, cpuIgnored)
 		return unix.ENOSYS
 	}
@@ -327,8 +327,10 @@ func probe() error {
 	switch {
 	case id == cpuFailed && foreign == 0:
 		return fmt.Errorf("%w: the kernel refuses rseq(2): %w", ErrUnsupported, rseqSyscall(a))
-	case id >= uint32(columns) && foreign == 0:
+	case id >= cpuIgnored && foreign == 0:
 		return errors.New("the kernel accepts rseq(2) but does not do it")
+	case id >= uint32(columns) && id < cpuIgnored:
+		return fmt.Errorf("the kernel says CPU %d where only %d are possible", id, columns)
 	case id >= uint32(columns):
 		return fmt.Errorf("glibc did not register its threads (cpu_id is %#x)", id)
 	case !agrees:

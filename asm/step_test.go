@@ -10,8 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/gate"
 )
 
 // steps is for how long the child is single-stepped after each mark: enough for
@@ -19,7 +22,7 @@ import (
 const steps = 64*6 + 200
 
 func init() {
-	if strings.HasPrefix(os.Getenv(childVariable), "stepped") {
+	if name, _, _ := strings.Cut(os.Getenv(childVariable), " "); name == "stepped" || name == "interrupted" {
 		runtime.LockOSThread() // so that TestMain has the first thread, which is traced
 	}
 	children["stepped"] = func(string) {
@@ -57,12 +60,16 @@ func init() {
 		b.Add(0, 1)
 		mark()
 		logged := l.Write(1, []byte("payload"))
+		slow := 0
+		gate.Slow = func(unsafe.Pointer, int, int64) { slow++ }
+		mark()
+		gateAdd(&b, 0, 1)
 		fell, fallen := int64(0), uint64(0)
 		for c := range columns {
 			fell += b.Load(columns+c, 0)
 			fallen += l.End(tierShared*columns + c)
 		}
-		fmt.Println(got, fell, b.Sum(0), b.Sum(1), b.Sum(3), b.Sum(9), logged, fallen)
+		fmt.Println(got, fell, b.Sum(0), b.Sum(1), b.Sum(3), b.Sum(9), logged, fallen, slow)
 	}
 }
 
@@ -116,7 +123,7 @@ func TestSingleStep(t *testing.T) {
 	if why, ok := strings.CutPrefix(out.String(), "skip: "); ok {
 		t.Skip(why)
 	}
-	if want := "[-2 -2 -2 -2 -2 -2] 1 1 0 0 0 true 3\n"; out.String() != want || marks != 8 {
+	if want := "[-2 -2 -2 -2 -2 -2] 1 1 0 0 0 true 3 1\n"; out.String() != want || marks != 9 {
 		t.Errorf("with %d marks: %swant %s", marks, out.String(), want)
 	}
 }

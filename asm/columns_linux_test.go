@@ -1,0 +1,103 @@
+//go:build (amd64 || arm64) && gc && !purego && !race && !go1.28 && !android
+
+package asm
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	// narrow has fewer columns than there are CPUs, as if some had been plugged in that the kernel had not told of.
+	children["narrow"] = func(string) {
+		columns = 1 // nothing has looked yet
+		var all unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &all); err != nil || !all.IsSet(0) || all.Count() < 2 {
+			fmt.Print("skip: needs CPU 0 and another one; ", err)
+			return
+		}
+		runtime.LockOSThread()
+		var first unix.CPUSet
+		first.Set(0)
+		_ = unix.SchedSetaffinity(0, &first)
+		_, err := RSEQ()
+		_ = unix.SchedSetaffinity(0, &all)
+		runtime.UnlockOSThread()
+		if err != nil {
+			fmt.Print("skip: ", err)
+			return
+		}
+		err = count(1 << 20)
+		fell := "no" // whether a thread fell back
+		if tiersUsed.Load()&(1<<tierShared) != 0 {
+			fell = "yes"
+		}
+		fmt.Printf("count: %v, fell back: %s", err, fell)
+	}
+	// wide registers more than the first 32 bytes, which has newer kernels keep ids by other rules: they are written when
+	// they change, and not whenever the thread was interrupted.
+	children["wide"] = func(string) {
+		const bytes = 64
+		if bytes > areaSize {
+			panic("an area is not so large")
+		}
+		rseqSyscall = func(a *area) unix.Errno {
+			_, _, errno := unix.RawSyscall6(unix.SYS_RSEQ, uintptr(unsafe.Pointer(a)), bytes, 0, rseqSignature, 0, 0)
+			return errno
+		}
+		if _, err := RSEQ(); err != nil {
+			fmt.Print("skip: ", err)
+			return
+		}
+		var over atomic.Bool
+		calm := make(chan bool)
+		go func() { // a storm
+			pid := unix.Getpid()
+			for n := 0; !over.Load(); n++ {
+				for tid := pid; tid < pid+64; tid++ {
+					_ = unix.Tgkill(pid, tid, unix.SIGURG)
+				}
+				runtime.GOMAXPROCS(1 + n%4)
+			}
+			close(calm)
+		}()
+		err := count(1 << 20)
+		over.Store(true)
+		<-calm
+		info, _ := RSEQ()
+		fmt.Printf("count: %v, refused: %d", err, info.Refused)
+	}
+}
+
+// TestColumns_Beyond: a CPU whose number is beyond the columns costs speed and no count.
+func TestColumns_Beyond(t *testing.T) {
+	for range 3 {
+		out := child(t, "narrow", "")
+		if why, ok := strings.CutPrefix(out, "skip: "); ok {
+			t.Skip(why)
+		}
+		if out != "count: <nil>, fell back: yes" {
+			t.Fatal(out)
+		}
+	}
+}
+
+// TestFault_P10_Wide: nothing hangs on the rules by which the kernel writes ids anew.
+func TestFault_P10_Wide(t *testing.T) {
+	if isCgo {
+		t.Skip("the areas are libc's")
+	}
+	out := child(t, "wide", "")
+	if why, ok := strings.CutPrefix(out, "skip: "); ok {
+		t.Skip(why)
+	}
+	if out != "count: <nil>, refused: 0" {
+		t.Error(out)
+	}
+}
