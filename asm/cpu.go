@@ -53,7 +53,14 @@ func CPUNode() (cpu, node int) {
 // Sources returns the sources that work here, fastest first. Each was compared
 // with getcpu(2) by the first call; one that disagreed is left out.
 func Sources() []Source {
-	return slices.Clone(sources())
+	return slices.Clone(sources().work)
+}
+
+// Rejected returns the sources that this machine has and that are not used, because
+// they disagreed with getcpu(2) or could not be compared with it. [RSEQ] tells it of
+// SourceRSEQ.
+func Rejected() []Source {
+	return slices.Clone(sources().rejected)
 }
 
 // CPUBy returns the CPU number that source s gives, and whether s works here.
@@ -80,7 +87,7 @@ func CPUBy(s Source) (cpu int, ok bool) {
 }
 
 func hasSource(s Source) bool {
-	for _, src := range sources() {
+	for _, src := range sources().work {
 		if src == s {
 			return true
 		}
@@ -88,33 +95,37 @@ func hasSource(s Source) bool {
 	return false
 }
 
+type sourceLists struct{ work, rejected []Source }
+
 // sources finds out, once, which sources work.
-var sources = sync.OnceValue(func() []Source {
+var sources = sync.OnceValue(func() (l sourceLists) {
 	decide()
-	var works []Source
 	if rseqBuilt && rseqErr == nil {
-		works = append(works, SourceRSEQ) // compared with getcpu(2) by rseqStart
+		l.work = append(l.work, SourceRSEQ) // compared with getcpu(2) by rseqStart
 	}
-	for _, s := range instructionSources() {
-		if agrees(s) {
-			works = append(works, s)
-		}
+	l.compare(instructionSources(), cpuByInstruction)
+	if pin.Works { // a pin is cheaper than a system call
+		l.work = append(l.work, SourceProc)
 	}
-	proc := pin.Works
 	if _, _, ok := getcpu(); ok {
-		if proc { // a pin is cheaper than a system call
-			works, proc = append(works, SourceProc), false
-		}
-		works = append(works, SourceGetcpu)
+		l.work = append(l.work, SourceGetcpu)
 	}
-	if proc {
-		works = append(works, SourceProc)
-	}
-	if len(works) > 0 && works[0] == SourceRDPID {
+	if len(l.work) > 0 && l.work[0] == SourceRDPID {
 		useRDPID.Store(1)
 	}
-	return works
+	return l
 })
+
+// compare sorts out which of some sources, read by read, agree with getcpu(2).
+func (l *sourceLists) compare(some []Source, read func(Source) int) {
+	for _, s := range some {
+		if agrees(s, read) {
+			l.work = append(l.work, s)
+		} else {
+			l.rejected = append(l.rejected, s)
+		}
+	}
+}
 
 // useRDPID tells cpu in rseq_amd64.s to use RDPID itself. Until it is set,
 // cpuSlow gives the same numbers.
@@ -122,11 +133,11 @@ var useRDPID atomic.Uint32
 
 // agrees compares s with getcpu(2). The thread may move while it looks, so a
 // difference counts only if getcpu gives the same before and after.
-func agrees(s Source) bool {
+func agrees(s Source, read func(Source) int) bool {
 	same := 0
 	for range 100 {
 		before, _, ok := getcpu()
-		cpu := cpuByInstruction(s)
+		cpu := read(s)
 		after, _, _ := getcpu()
 		switch {
 		case !ok:
@@ -150,7 +161,7 @@ func agrees(s Source) bool {
 func cpuSlow() int {
 	decide()
 	rseqThread() // so that the thread's next call is a fast one
-	for _, s := range sources() {
+	for _, s := range sources().work {
 		if cpu, ok := CPUBy(s); ok {
 			return cpu
 		}

@@ -61,7 +61,7 @@ func cheapCPU() (int, bool) {
 }
 
 func cpuNode() (cpu, node int, ok bool) {
-	for _, s := range sources() {
+	for _, s := range sources().work {
 		var aux uint64
 		switch s {
 		case SourceRDPID:

@@ -2,6 +2,7 @@ package asm
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -64,6 +65,39 @@ func TestFault_P4(t *testing.T) {
 			}
 			if c, n := CPUNode(); c != cpu || n != node {
 				t.Errorf("CPUNode() = %d, %d on CPU %d of node %d", c, n, cpu, node)
+			}
+		})
+	}
+}
+
+// TestSources_Lying: a source that does not tell the CPU's number, always or now and then, is not used, and one
+// that does is, on every CPU.
+func TestSources_Lying(t *testing.T) {
+	if _, _, known := getcpu(); !known {
+		t.Skip("getcpu(2) does not work here")
+	}
+	calls := 0
+	readers := map[Source]func() int{ // by names that say nothing here
+		SourceRSEQ:   func() int { cpu, _, _ := getcpu(); return cpu },
+		SourceRDPID:  func() int { cpu, _, _ := getcpu(); return cpu + 1 },
+		SourceRDTSCP: func() int { cpu, _, _ := getcpu(); return cpu | 1<<12 }, // the node is not cut off
+		SourceLSL:    func() int { return -1 },
+		SourceProc: func() int {
+			cpu, _, _ := getcpu()
+			if calls++; calls == 5 {
+				return cpu + 1
+			}
+			return cpu
+		},
+	}
+	some := []Source{SourceRDPID, SourceRSEQ, SourceLSL, SourceRDTSCP, SourceProc}
+	for _, cpu := range allowedCPUs(t) {
+		onCPU(t, cpu, func() {
+			calls = 0
+			var l sourceLists
+			l.compare(some, func(s Source) int { return readers[s]() })
+			if !slices.Equal(l.work, []Source{SourceRSEQ}) || !slices.Equal(l.rejected, []Source{SourceRDPID, SourceLSL, SourceRDTSCP, SourceProc}) {
+				t.Errorf("on CPU %d: these are taken to work: %v; these not: %v", cpu, l.work, l.rejected)
 			}
 		})
 	}

@@ -87,9 +87,11 @@ func trace(t *testing.T, arg string) string {
 	}
 	var (
 		o         order
+		stop      uint64                          // where the breakpoint is, or 0
+		code      = make([]byte, len(breakpoint)) // what it has replaced
 		recording bool
-		seen      []uint64
-		code      = make([]byte, len(breakpoint)) // what the breakpoint has replaced; it is there while o.At is not 0
+		seen      answer
+		n         int
 	)
 	for {
 		var status unix.WaitStatus
@@ -102,36 +104,31 @@ func trace(t *testing.T, arg string) string {
 			}
 			return out.String()
 		}
-		request, pass := unix.PTRACE_CONT, 0
+		pass := 0
 		switch sig := status.StopSignal(); sig {
 		case unix.SIGURG: // the scheduler's, which will ask again
 		case unix.SIGUSR1:
 			must(binary.Read(&at{orders, 0}, binary.NativeEndian, &o))
-			if recording, seen = o.At == 0, nil; !recording {
-				_, err := syscall.PtracePeekText(pid, uintptr(o.At), code)
-				must(err)
-				_, err = syscall.PtracePokeText(pid, uintptr(o.At), breakpoint)
-				must(err)
+			if stop = o.At; stop == 0 {
+				stop = o.Start
 			}
+			_, err := syscall.PtracePeekText(pid, uintptr(stop), code)
+			must(err)
+			_, err = syscall.PtracePokeText(pid, uintptr(stop), breakpoint)
+			must(err)
 		case unix.SIGTRAP:
-			var regs syscall.PtraceRegs
-			must(syscall.PtraceGetRegs(pid, &regs))
-			switch pc := regs.PC(); {
-			case recording && pc-o.Start < o.Length:
-				if !slices.Contains(seen, pc) {
-					seen = append(seen, pc)
+			if stop == 0 && !recording {
+				break // the child's beginning
+			}
+			pc, err := counter(pid, stop)
+			must(err)
+			if stop != 0 {
+				if pc != stop {
+					must(fmt.Errorf("stopped at %#x and not at %#x", pc, stop))
 				}
-			case recording && seen != nil:
-				recording = false
-				var a answer
-				copy(a[:len(a)-1], seen)
-				must(binary.Write(&at{orders, answerAt}, binary.NativeEndian, a))
-			case !recording && o.At != 0 && pc == o.At+trapSkips:
-				_, err := syscall.PtracePokeText(pid, uintptr(o.At), code)
+				_, err := syscall.PtracePokeText(pid, uintptr(stop), code)
 				must(err)
-				regs.SetPC(o.At)
-				o.At = 0
-				must(syscall.PtraceSetRegs(pid, &regs))
+				stop, recording, n = 0, o.At == 0, 0
 				for _, c := range o.Change {
 					if c.Addr != 0 {
 						_, err := syscall.PtracePokeData(pid, uintptr(c.Addr), binary.NativeEndian.AppendUint64(nil, c.Value))
@@ -142,9 +139,19 @@ func trace(t *testing.T, arg string) string {
 					must(moveTo(pid, int(o.CPU)))
 				}
 			}
+			if recording {
+				if recording = pc-o.Start < o.Length; !recording {
+					seen[n] = 0
+					must(binary.Write(&at{orders, answerAt}, binary.NativeEndian, seen))
+				} else if !slices.Contains(seen[:n], pc) {
+					seen[n] = pc
+					n++
+				}
+			}
 		default:
 			pass = int(sig)
 		}
+		request := unix.PTRACE_CONT
 		if recording {
 			request = unix.PTRACE_SINGLESTEP
 		}

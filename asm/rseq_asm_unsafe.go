@@ -316,7 +316,8 @@ func probe() error {
 		agrees = cpuAgrees(a)
 		for n := 0; n < 5 && !aborted && failed == ""; n++ {
 			var timer int32
-			if timer, failed, errno = alarm(); failed == "" {
+			// On a slow machine the signal may come before the sequence, so it is later each time.
+			if timer, failed, errno = alarm(20_000 << (2 * n)); failed == "" {
 				aborted = rseqProbe(1 << 25)
 				unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(timer), 0, 0)
 			}
@@ -355,10 +356,10 @@ func cpuAgrees(a *area) bool {
 	return false
 }
 
-// alarm has the kernel signal the calling thread in a moment, by a timer that it
+// alarm has the kernel signal the calling thread in some nanoseconds, by a timer that it
 // returns. The signal is SIGURG, which the runtime sends to its own threads all
 // the time. The caller is pinned.
-func alarm() (timer int32, failed string, errno unix.Errno) {
+func alarm(after int64) (timer int32, failed string, errno unix.Errno) {
 	type sigevent struct { // the kernel's struct sigevent on 64-bit machines
 		value  uintptr
 		signo  int32
@@ -371,7 +372,7 @@ func alarm() (timer int32, failed string, errno unix.Errno) {
 	if _, _, errno = unix.RawSyscall(unix.SYS_TIMER_CREATE, clockMonotonic, uintptr(unsafe.Pointer(&ev)), uintptr(unsafe.Pointer(&timer))); errno != 0 {
 		return 0, "timer_create", errno
 	}
-	when := [4]int64{0, 0, 0, 20_000} // interval and value, seconds and nanoseconds
+	when := [4]int64{0, 0, 0, after} // interval and value, seconds and nanoseconds
 	if _, _, errno = unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(timer), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); errno != 0 {
 		unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(timer), 0, 0)
 		return 0, "timer_settime", errno

@@ -30,7 +30,8 @@ type report struct {
 
 	possible      int // CPUs that the machine may have, the number of columns of per-CPU data
 	sources       []source
-	features      uint32 // bytes of struct rseq that are kept up to date
+	rejected      []string // sources that there are and that do not tell the truth
+	features      uint32   // bytes of struct rseq that are kept up to date
 	rseqErr       error
 	membarrierErr error
 	build         build
@@ -73,6 +74,9 @@ func gather() report {
 	for _, s := range asm.Sources() {
 		cpu, ok := asm.CPUBy(s)
 		r.sources = append(r.sources, source{s.String(), cpu, ok})
+	}
+	for _, s := range asm.Rejected() {
+		r.rejected = append(r.rejected, s.String())
 	}
 	if len(r.sources) > 0 {
 		r.CPUSource = r.sources[0].name
@@ -126,6 +130,9 @@ func writeText(w io.Writer, r report) error {
 		sources = []string{"no source"}
 	}
 	line("CPU number", "%s", strings.Join(sources, ", "))
+	if len(r.rejected) > 0 {
+		line("", "not used, for they disagree with getcpu(2), or it does not work: %s", strings.Join(r.rejected, ", "))
+	}
 	if r.rseqErr == nil {
 		line("rseq", "registered by %s, %d bytes of features", r.RSEQOwner, r.features)
 	} else {

@@ -85,6 +85,20 @@ func TestInfo_Text(t *testing.T) {
 	}
 }
 
+// TestInfo_Rejected: a source of CPU numbers that does not tell the truth is named.
+func TestInfo_Rejected(t *testing.T) {
+	var out bytes.Buffer
+	if err := writeText(&out, report{rejected: []string{"lsl", "rdtscp"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "not used, for they disagree with getcpu(2), or it does not work: lsl, rdtscp\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in:\n%s", want, out.String())
+	}
+	if out.Reset(); writeText(&out, report{}) != nil || strings.Contains(out.String(), "not used") {
+		t.Errorf("with nothing to say:\n%s", out.String())
+	}
+}
+
 // TestMissing goes through machines that the test does not run on.
 func TestMissing(t *testing.T) {
 	why := errors.New("the reason")
