@@ -7,6 +7,8 @@ package idr
 // unsafe.Offsetof shows. Tried with Go 1.26.
 
 import (
+	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/quiesce-go/quiesce/rcu"
@@ -20,8 +22,14 @@ type deferred struct {
 
 const _ = -unsafe.Offsetof(deferred{}.Head) // is 0
 
-// after has d call runner.run after a grace period. f is embedded in runner.
-func (f *deferred) after(d *rcu.Domain, runner interface{ run() }) {
+// after has d call runner.run after a grace period. f is embedded in runner. If d cannot, because it
+// is closed or was not made by rcu.New, after panics, with the name of the method that was called.
+func (f *deferred) after(d *rcu.Domain, runner interface{ run() }, method string) {
+	defer func() {
+		if p := recover(); p != nil {
+			panic("idr: " + method + ": " + strings.Replace(fmt.Sprint(p), "CallHead", "use", 1))
+		}
+	}()
 	f.runner = runner
 	d.CallHead(&f.Head, runDeferred)
 }

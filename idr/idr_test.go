@@ -138,14 +138,18 @@ func TestAlloc_LowestFirst(t *testing.T) {
 func TestAllocRange(t *testing.T) {
 	var x idr.IDR[int]
 	v := new(int)
-	for _, r := range [][2]int{{-1, 5}, {5, 4}, {10, 5}, {math.MinInt, math.MaxInt}, {math.MaxInt, 0}, {-5, -3}} {
-		id, err := x.AllocRange(v, r[0], r[1])
-		wantErr(t, idr.ErrRange, id, err)
-		id, err = x.AllocCyclic(v, r[0], r[1])
-		wantErr(t, idr.ErrRange, id, err)
-		id, err = x.AllocFunc(r[0], r[1], func(int) *int { t.Error("build was called"); return v })
-		wantErr(t, idr.ErrRange, id, err)
+	refuse := func() {
+		t.Helper()
+		for _, r := range [][2]int{{-1, 5}, {5, 4}, {10, 5}, {math.MinInt, math.MaxInt}, {math.MaxInt, 0}, {-5, -3}} {
+			id, err := x.AllocRange(v, r[0], r[1])
+			wantErr(t, idr.ErrRange, id, err)
+			id, err = x.AllocCyclic(v, r[0], r[1])
+			wantErr(t, idr.ErrRange, id, err)
+			id, err = x.AllocFunc(r[0], r[1], func(int) *int { t.Error("build was called"); return v })
+			wantErr(t, idr.ErrRange, id, err)
+		}
 	}
+	refuse()
 	wantIDs(t, &x)
 	for _, want := range edges() {
 		id, err := x.AllocRange(v, want, want)
@@ -153,6 +157,7 @@ func TestAllocRange(t *testing.T) {
 		id, err = x.AllocRange(v, want, want)
 		wantErr(t, idr.ErrFull, id, err)
 	}
+	refuse() // also where there are ids
 	wantIDs(t, &x, edges()...)
 	if x.Len() != len(edges()) {
 		t.Error(x.Len())
@@ -483,15 +488,12 @@ func TestRemoveRetire(t *testing.T) {
 	if err := closed.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []*rcu.Domain{nil, closed} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			x.RemoveRetire(d, 0, nil)
-		}()
+	for text, d := range map[string]*rcu.Domain{
+		"idr: RemoveRetire with a nil Domain":                              nil,
+		"idr: RemoveRetire: rcu: use of a closed Domain":                   closed,
+		"idr: RemoveRetire: rcu: use of a Domain that was not made by New": new(rcu.Domain),
+	} {
+		wantPanic(t, text, func() { x.RemoveRetire(d, 0, nil) })
 		if x.Find(0) != v {
 			t.Error("the entry is gone")
 		}

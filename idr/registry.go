@@ -239,7 +239,7 @@ func (r *Registry[T]) Remove(h Handle) error {
 	}
 	o, last, err := r.remove(s, h)
 	if last {
-		o.retire()
+		o.retire("Remove")
 	}
 	return err
 }
@@ -324,7 +324,7 @@ func (o *Object[T]) Put() {
 		// and with the Or in remove.
 		if o.state.CompareAndSwap(s, s-1) {
 			if s-1 == removed {
-				o.retire()
+				o.retire("Put")
 			}
 			return
 		}
@@ -333,13 +333,13 @@ func (o *Object[T]) Put() {
 
 func (o *Object[T]) isRemoved() bool { return o.state.Load()&removed != 0 }
 
-// retire is called once, when the object was removed and the last reference is gone.
-func (o *Object[T]) retire() {
+// retire is called once, by method, when the object was removed and the last reference is gone.
+func (o *Object[T]) retire(method string) {
 	if mutant == mutantReleaseNow {
 		o.run()
 		return
 	}
-	o.after(o.r.d, o)
+	o.after(o.r.d, o, method)
 }
 
 // run is called when the grace period is over.

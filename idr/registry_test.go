@@ -207,7 +207,7 @@ func TestRegistry_Misuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, v = r.mustAdd(t)
-	wantPanic(t, "closed Domain", func() { r.Remove(h) })
+	wantPanic(t, "idr: Remove: rcu: use of a closed Domain", func() { r.Remove(h) })
 	r.wantGone(t, idr.ErrRemoved, h)
 	if r.released[v] != 0 {
 		t.Error("released")

@@ -38,7 +38,7 @@ func (x *IDR[T]) RemoveRetire(d *rcu.Domain, id int, free func(*T)) bool {
 			x.c.settle(r.id, v)
 		}
 	}()
-	r.after(d, r)
+	r.after(d, r, "RemoveRetire")
 	queued = true
 	return true
 }
