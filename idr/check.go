@@ -13,7 +13,7 @@ func fail(format string, args ...any) {
 // say, or if checkLeaf, which is given each leaf, does. Builds with the tag invariants call it after
 // each change; tests call it besides. c.mu is held.
 func (c *core) checkLocked(checkLeaf func(leaf *node)) {
-	taken, leaves, below := 0, uintptr(0), uintptr(0)
+	taken, leaves, inner, below := 0, uintptr(0), uintptr(0), uintptr(0)
 	var walk func(p, n *node)
 	walk = func(p, n *node) {
 		if n.parent != p {
@@ -40,6 +40,7 @@ func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 			}
 			return
 		}
+		inner++
 		if n.held != 0 {
 			fail("held in inner node %#x/%d", n.base, n.shift)
 		}
@@ -70,6 +71,9 @@ func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 	}
 	if leaves != c.nleaves {
 		fail("nleaves is %d, not %d", c.nleaves, leaves)
+	}
+	if inner != c.ninner {
+		fail("ninner is %d, not %d", c.ninner, inner)
 	}
 	free := c.next - below // ids below next
 	leaf := c.leafLocked(c.low)

@@ -22,6 +22,7 @@ type core struct {
 	entries []atomic.Pointer[slots] // the directory: of each leaf the slots, or none
 	leaves  []*node                 // of the same length: the leaf, or nil
 	nleaves uintptr                 // leaves in the tree
+	ninner  uintptr                 // other nodes in the tree
 	idle    *node                   // the leaf that was emptied last, still linked; or nil
 	taken   int                     // ids that are not free
 	low     uintptr                 // all ids below next are taken, but perhaps for low,
@@ -123,6 +124,9 @@ func (c *core) allocCyclic(v *obj, lo, hi uintptr) (uintptr, error) {
 	if id > hi {
 		return 0, ErrFull
 	}
+	if mutant == mutantWrapError && id < c.cursor {
+		return 0, ErrFull
+	}
 	c.cursor = id + 1
 	return id, nil
 }
@@ -179,7 +183,7 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 
 func (c *core) remove(id uintptr) (v *obj) {
 	c.mu.Lock()
-	if leaf := c.leafLocked(id); leaf.has(id) {
+	if leaf := c.leafLocked(id); leaf.has(id) || mutant == mutantFreeTwice && leaf != nil {
 		v = find(c, id, lookup) // not through leaf, for which it would have to wait
 		put(leaf.at(id), nil)
 		c.releaseLocked(id, leaf)
@@ -256,7 +260,7 @@ func (c *core) forgetLocked() {
 		c.entries[i].Store(&none) // pairs with entry in find
 	}
 	c.root.Store(nil) // pairs with the Loads in lookup, From and Next
-	c.nleaves, c.idle, c.taken, c.low, c.next = 0, nil, 0, 0, 0
+	c.nleaves, c.ninner, c.idle, c.taken, c.low, c.next = 0, 0, nil, 0, 0, 0
 }
 
 // unlock unlocks mu. In builds with the tag invariants it looks at them first: each time as long as

@@ -95,6 +95,28 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%d dense ids take %.2f bytes each", n, per)
 		}
 	}
+	// Stats say what the heap says.
+	for _, step := range []int{1, 64, 1000} {
+		var x *idr.IDR[object]
+		bytes := heapOf(func() any { x = fill(20_000, step)().(*idr.IDR[object]); return x })
+		s := x.Stats()
+		t.Logf("20,000 ids, each %dth: %+v, %d bytes of the heap", step, s, bytes)
+		if s.Bytes < bytes*9/10-1000 || s.Bytes > bytes {
+			t.Errorf("20,000 ids, each %dth: %+v, but %d bytes of the heap", step, s, bytes)
+		}
+		if want := (20_000*step + 63) / 64; step <= 64 && s.Leaves != want || step > 64 && s.Leaves != 20_000 {
+			t.Errorf("20,000 ids, each %dth: %d leaves", step, s.Leaves)
+		}
+		for i := range 20_000 {
+			x.Remove(i * step)
+		}
+		if s := x.Stats(); s.Leaves != 1 || s.Inner != 0 {
+			t.Errorf("20,000 ids, each %dth, that were removed: %+v", step, s)
+		}
+	}
+	if s := new(idr.IDR[object]).Stats(); s != (idr.Stats{}) {
+		t.Errorf("the zero IDR: %+v", s)
+	}
 	for _, n := range []int{1, 64, 1000} {
 		t.Logf("%d dense ids: %d bytes in all", n, heapOf(fill(n, 1)))
 	}

@@ -9,13 +9,6 @@ func Check[T any](x *IDR[T]) {
 	x.c.checkLocked(x.c.checkEntries)
 }
 
-// Leaves returns the numbers of leaves in the tree of x and of places in its directory.
-func Leaves[T any](x *IDR[T]) (leaves, places int) {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	return int(x.c.nleaves), len(x.c.leaves)
-}
-
 // CheckIDA panics if an invariant of a is broken.
 func CheckIDA(a *IDA) {
 	a.c.mu.Lock()

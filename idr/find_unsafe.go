@@ -14,7 +14,11 @@ import (
 	"unsafe"
 )
 
-const word = unsafe.Sizeof(uintptr(0))
+const (
+	word       = unsafe.Sizeof(uintptr(0))
+	nodeBytes  = int(unsafe.Sizeof(node{}) + unsafe.Sizeof(slots{}))
+	placeBytes = 2 * int(word) // in core.entries and core.leaves
+)
 
 var (
 	_ [word - unsafe.Sizeof(atomic.Pointer[obj]{})]struct{}

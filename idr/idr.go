@@ -56,6 +56,12 @@ func (x *IDR[T]) AllocRange(v *T, min, max int) (int, error) {
 	if min < 0 || max < min {
 		return 0, ErrRange
 	}
+	if mutant == mutantOneID && min == max {
+		return 0, ErrRange
+	}
+	if mutant == mutantTruncate {
+		min, max = int(uint32(min)), int(uint32(max))
+	}
 	id, err := x.c.alloc(erase(v), uintptr(min), uintptr(max))
 	return int(id), err
 }
@@ -132,6 +138,23 @@ func (x *IDR[T]) Remove(id int) *T { return restore[T](x.c.remove(uintptr(id))) 
 // Len returns the number of ids that are taken, whether they have an object or are reserved or
 // held. It is exact, and O(1).
 func (x *IDR[T]) Len() int { return x.c.len() }
+
+// Stats are what an IDR has in memory, besides itself and the objects.
+type Stats struct {
+	Leaves    int // nodes that have slots for 64 ids each
+	Inner     int // nodes above them
+	Directory int // places for leaves in the array that dense ids are found by
+	Bytes     int // of all that
+}
+
+// Stats returns what the IDR has in memory now. It is O(1).
+func (x *IDR[T]) Stats() Stats {
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	s := Stats{Leaves: int(x.c.nleaves), Inner: int(x.c.ninner), Directory: len(x.c.leaves)}
+	s.Bytes = (s.Leaves+s.Inner)*nodeBytes + s.Directory*placeBytes
+	return s
+}
 
 // Clear removes all ids but those that are held. To readers it is as if they were removed one
 // after the other. It is O(n), and writers wait for it. What dense ids were found by stays: two

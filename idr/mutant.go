@@ -12,6 +12,10 @@ const (
 	mutantRetireNow  = "idr-retirenow"  // an object is freed without a grace period
 	mutantEarlyID    = "idr-earlyid"    // an id is free before its object is
 	mutantCursor     = "idr-cursor"     // a cyclic search stops short of where it began
+	mutantTruncate   = "idr-truncate"   // the limits of a range are cut to 32 bits
+	mutantOneID      = "idr-oneid"      // a range of one id is refused
+	mutantWrapError  = "idr-wraperror"  // a cyclic search that begins again at min is an error
+	mutantFreeTwice  = "idr-freetwice"  // a free id beside others can be freed
 	mutantNextEnds   = "idr-nextends"   // an iteration ends at a leaf that has become empty
 	mutantRacySwap   = "idr-racyswap"   // CompareAndSwap lets go of the mutex after comparing
 	mutantPartial    = "idr-partial"    // AllocN takes some ids before it finds that there are too few

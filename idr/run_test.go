@@ -25,10 +25,13 @@ func newRun(t *testing.T) *run {
 	if testing.Short() {
 		d = min(d, 30*time.Millisecond)
 	}
-	r := &run{t: t}
+	r := newRunOf(t)
 	time.AfterFunc(d, func() { r.over.Store(true) })
 	return r
 }
+
+// newRunOf returns a run that its goroutines end.
+func newRunOf(t *testing.T) *run { return &run{t: t} }
 
 // More reports whether the goroutines are to go on.
 func (r *run) More() bool { return !r.over.Load() }

@@ -314,7 +314,11 @@ func TestSuite_Resume(t *testing.T) {
 // An IDR with one id, wherever it is, is cleared, and used again from the beginning.
 func TestSuite_ClearOne(t *testing.T) {
 	v := new(int)
-	for _, id := range append(edges(), 1000, 999, 500) {
+	ids := edges()
+	for id := range 1000 {
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
 		var x idr.IDR[int]
 		x.Insert(id, v)
 		if old, err := x.Replace(id^1, v); id^1 >= 0 && (old != nil || err != idr.ErrNotFound) {

@@ -228,6 +228,7 @@ func (c *core) growLocked(id uintptr) *node {
 		in.at(in.slot(id)).Store(asObj(leaf))
 		n.parent, leaf.parent = in, in
 		c.replaceLocked(p, in)
+		c.ninner++
 	}
 	c.nleaves++
 	c.enterLocked(leaf)
@@ -277,6 +278,7 @@ func (c *core) unlinkLocked(leaf *node) {
 	}
 	// p goes, and is left as it is for the readers in it: rule 3.
 	c.replaceLocked(p.parent, last)
+	c.ninner--
 }
 
 // enterLocked puts a new leaf into the directory, which grows if that is worth it: if one in
