@@ -15,7 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var runs = flag.Int("runs", 300, "how many histories of each kind are made and checked")
+var runs = flag.Int("runs", 1000, "how many histories of each kind are made and checked")
 
 const clients = 4
 
@@ -53,10 +53,17 @@ func check(t *testing.T, model porcupine.Model, new func() func(c *client)) {
 	for _, procs := range []int{1, 2, 4} {
 		t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			for run := range (*runs + 2) / 3 {
-				if history := record(seed+uint64(run), new()); !verdict(t, model, history) {
+			histories, beside := (*runs+2)/3, 0
+			for run := range histories {
+				history := record(seed+uint64(run), new())
+				if !verdict(t, model, history) {
 					t.Fatalf("seed %d: not linearizable:\n%s", seed+uint64(run), describe(model, history))
 				}
+				beside += overlaps(history)
+			}
+			t.Logf("%d histories, in which %d calls began before another had ended", histories, beside)
+			if beside < histories/10 { // they would show nothing
+				t.Errorf("the calls of %d histories are one after the other, but for %d", histories, beside)
 			}
 		})
 	}
@@ -82,6 +89,20 @@ func record(seed uint64, work func(c *client)) (history []porcupine.Operation) {
 		history = append(history, c.ops...)
 	}
 	return history
+}
+
+// overlaps returns how many of the calls began before one had ended that began earlier.
+func overlaps(history []porcupine.Operation) (n int) {
+	history = slices.Clone(history)
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	last := int64(0)
+	for _, o := range history {
+		if o.Call < last {
+			n++
+		}
+		last = max(last, o.Return)
+	}
+	return n
 }
 
 // verdict reports whether history is linearizable. That a search finds no end fails the test.
