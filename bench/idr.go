@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/puzpuzpuz/xsync/v4"
@@ -37,39 +36,60 @@ func finds() []row {
 		objects[i].id = uint64(i)
 	}
 	for _, size := range tableSizes {
-		// Each is filled once, for all four rows.
-		tables := []struct {
-			impl
-			get func() table
-		}{
-			{impl{name: "idr.IDR"}, sync.OnceValue(func() table { return idrTable(objects[:size.n]) })},
-			{impl{name: "slice", must: 1.6, goal: 1.3}, sync.OnceValue(func() table { return sliceTable(objects[:size.n]) })},
-			{impl{name: "xsync.Map", must: 0.3}, sync.OnceValue(func() table { return xsyncTable(objects[:size.n]) })},
-			{impl{name: "sync.Map"}, sync.OnceValue(func() table { return syncMapTable(objects[:size.n]) })},
-			{impl{name: "RWMutex+map"}, sync.OnceValue(func() table { return lockedTable(objects[:size.n]) })},
+		some := objects[:size.n]
+		tables := []tableImpl{
+			{impl{name: "idr.IDR"}, func() table { return idrTable(some) }},
+			{impl{name: "slice", must: 1.6, goal: 1.3}, func() table { return sliceTable(some) }},
+			{impl{name: "xsync.Map", must: 0.3}, func() table { return xsyncTable(some, 1) }},
+			{impl{name: "sync.Map"}, func() table { return syncMapTable(some, 1) }},
+			{impl{name: "RWMutex+map"}, func() table { return lockedTable(some, 1) }},
 		}
 		if size.n > 1<<10 {
 			tables[3].must = 0.1
 		}
-		for _, order := range []string{"dense", "random"} {
-			for _, cpus := range cpuCounts() {
-				r := row{name: fmt.Sprintf("Find/n=%s/order=%s", size.name, order), cpus: cpus, tier: tier.RSEQ}
-				for _, t := range tables {
-					im := t.impl
-					im.open = func() work {
-						f := t.get().dense
-						if order == "random" {
-							f = t.get().random
-						}
-						return work{each: func(worker int) func(int) {
-							x := uint64(worker) * 0x9e3779b97f4a7c15
-							return func(n int) { x = f(x, n) }
-						}}
+		rows = append(rows, findRows("Find/n="+size.name, tables)...)
+	}
+	some := objects[:1<<16]
+	return append(rows, findRows("FindSparse/n=64k", []tableImpl{
+		{impl{name: "idr.IDR"}, func() table { return sparseTable(some, sparse) }},
+		{impl{name: "xsync.Map"}, func() table { return xsyncTable(some, sparse) }},
+		{impl{name: "sync.Map"}, func() table { return syncMapTable(some, sparse) }},
+		{impl{name: "RWMutex+map"}, func() table { return lockedTable(some, sparse) }},
+	})...)
+}
+
+// sparse is how far sparse ids are apart: so far that each is in a leaf of its own, which no directory
+// has.
+const sparse = 1000
+
+type tableImpl struct {
+	impl
+	get func() table
+}
+
+// findRows are the rows of some tables. Each table is filled once, for all rows.
+func findRows(name string, tables []tableImpl) (rows []row) {
+	for i := range tables {
+		tables[i].get = sync.OnceValue(tables[i].get)
+	}
+	for _, order := range []string{"dense", "random"} {
+		for _, cpus := range cpuCounts() {
+			r := row{name: name + "/order=" + order, cpus: cpus, tier: tier.RSEQ}
+			for _, t := range tables {
+				im := t.impl
+				im.open = func() work {
+					f := t.get().dense
+					if order == "random" {
+						f = t.get().random
 					}
-					r.impls = append(r.impls, im)
+					return work{each: func(worker int) func(int) {
+						x := uint64(worker) * 0x9e3779b97f4a7c15
+						return func(n int) { x = f(x, n) }
+					}}
 				}
-				rows = append(rows, r)
+				r.impls = append(r.impls, im)
 			}
+			rows = append(rows, r)
 		}
 	}
 	return rows
@@ -147,37 +167,48 @@ func sliceTable(objects []object) table {
 	}
 }
 
-func xsyncTable(objects []object) table {
+// sparseTable is for ids that are apart, and takes as long as the others' call for its own.
+func sparseTable(objects []object, step int) table {
+	t := new(idr.IDR[object])
+	for i := range objects {
+		if err := t.Insert(i*step, &objects[i]); err != nil {
+			panic(err)
+		}
+	}
+	return calling(len(objects), func(id int) *object { return t.Find(id * step) })
+}
+
+func xsyncTable(objects []object, step int) table {
 	t := xsync.NewMap[int, *object](xsync.WithPresize(len(objects)))
 	for i := range objects {
-		t.Store(i, &objects[i])
+		t.Store(i*step, &objects[i])
 	}
 	return calling(len(objects), func(id int) *object {
-		v, _ := t.Load(id)
+		v, _ := t.Load(id * step)
 		return v
 	})
 }
 
-func syncMapTable(objects []object) table {
+func syncMapTable(objects []object, step int) table {
 	t := new(sync.Map)
 	for i := range objects {
-		t.Store(i, &objects[i])
+		t.Store(i*step, &objects[i])
 	}
 	return calling(len(objects), func(id int) *object {
-		v, _ := t.Load(id)
+		v, _ := t.Load(id * step)
 		return v.(*object)
 	})
 }
 
-func lockedTable(objects []object) table {
+func lockedTable(objects []object, step int) table {
 	t := make(map[int]*object, len(objects))
 	for i := range objects {
-		t[i] = &objects[i]
+		t[i*step] = &objects[i]
 	}
 	var mu sync.RWMutex
 	return calling(len(objects), func(id int) *object {
 		mu.RLock()
-		v := t[id]
+		v := t[id*step]
 		mu.RUnlock()
 		return v
 	})
