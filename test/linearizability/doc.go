@@ -3,5 +3,5 @@
 // the calls that explains it: one in which each call takes place at one moment between its begin and
 // its end. It is a module of its own, so that nobody who uses quiesce needs porcupine.
 //
-//	go test [-v] [-runs 1000] ./...
+//	go test -v . [-runs 1000]
 package linearizability
