@@ -28,7 +28,7 @@ var (
 // twin, where it may never come.
 func patience() time.Duration {
 	if mutant != mutantNone {
-		return time.Second
+		return 5 * time.Second
 	}
 	return 30 * time.Second
 }
