@@ -170,7 +170,7 @@ func TestHammerPairs(t *testing.T) {
 						if err := right(id, v); err != nil {
 							return err
 						}
-						if id%32 == 0 {
+						if rng.IntN(200) == 0 {
 							runtime.Gosched() // in the middle of a leaf, which goes away meanwhile
 						}
 						if id == stay[i] {
