@@ -291,11 +291,11 @@ func storeBuffer(t *testing.T, reader bool, long time.Duration, opts ...rcu.Opti
 		_    [128]byte
 		stop atomic.Bool
 		_    [128]byte
-		// Lines that the updater takes away from the reader: the reader's announcement has to
-		// wait in the store buffer until its stores to them are through.
+		// Lines that the updater takes away from the reader, or that its cache cannot hold at once: the reader's
+		// announcement has to wait in the store buffer until its stores to them are through.
 		slow [48]struct {
 			reader, updater int
-			_               [112]byte
+			_               [4080]byte
 		}
 	}
 	v.x.Store(1)

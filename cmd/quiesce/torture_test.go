@@ -55,10 +55,6 @@ func TestTorture_Misuse(t *testing.T) {
 	}
 }
 
-// twins is set to have the twins run that need luck, and two processors with nothing else to do. Then they
-// take some seconds.
-const twins = "QUIESCE_TWINS"
-
 // TestTwins shows that torture finds the faults that it can see: it runs against an engine with each.
 func TestTwins(t *testing.T) {
 	goTool, err := exec.LookPath("go")
@@ -91,7 +87,7 @@ func TestTwins(t *testing.T) {
 		{"lockedcall", "-patience 1s", "is stuck for 1s in"},
 		{"nodeadlock", "-patience 1s", "is stuck for 1s in"},
 		{"immortal", "-patience 1s", "is stuck for 1s in"},
-		{"onephase", "-readers guard -tier shared", "FAILED: "},
+		{"onephase", "-readers guard", "FAILED: "},
 		{"nofence", "-readers reader", "FAILED: "},
 		{"noedge", "", "FAILED: "},
 	} {
@@ -107,11 +103,6 @@ func TestTwins(t *testing.T) {
 			case "nofence":
 				if runtime.GOARCH != "amd64" || runtime.NumCPU() < 2 {
 					t.Skip("readers' own stores are fences in this build, or there is one processor")
-				}
-				fallthrough
-			case "onephase":
-				if os.Getenv(twins) == "" {
-					t.Skipf("%s is not set", twins)
 				}
 			case "lockedregister", "lockedcall", "lostbatch", "nodeadlock", "immortal":
 				if testing.Short() {

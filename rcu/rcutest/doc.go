@@ -34,6 +34,6 @@
 // # Limits
 //
 // That a torture finds nothing proves nothing, even though it finds most faults that
-// were put into the engine on purpose: `quiesce torture -mutant` has the list. Some take
-// luck, and CPUs with nothing else to do. It uses all there are.
+// were put into the engine on purpose: `quiesce torture -mutant` has the list. For some it
+// needs two CPUs. It uses all there are.
 package rcutest

@@ -41,17 +41,17 @@ type torture struct {
 
 	idle Object // that nobody changes
 
-	_     [128]byte
-	lines [48][16]uint64 // 128 bytes each; each of the first 16 workers has a word in all of them, see dirty
-	_     [128]byte
+	_      [128]byte
+	stores [1 << 17]uint64 // see dirty
 }
 
 // A worker is a goroutine that is watched.
 type worker struct {
-	t      *torture
-	name   string
-	line   int // its word in lines
-	choose *rand.PCG
+	t       *torture
+	name    string
+	line    int // its word in each line of stores
+	dirtied uint
+	choose  *rand.PCG
 
 	beats atomic.Uint64
 	doing atomic.Pointer[string]
@@ -69,13 +69,23 @@ func (w *worker) begin(what string) {
 	w.beats.Add(1)
 }
 
-// dirty fills the store buffer of this CPU with stores to lines that other workers have taken away, so that
-// what a reader announces next is stuck behind them while its loads go ahead.
+// dirty fills the store buffer of this CPU with stores that take long, so that what a reader announces next is stuck
+// behind them while its loads go ahead. They are to lines that its caches do not hold, since others had them meanwhile, or
+// there are too many. For the same reason dirty loads nothing. Each worker has a word of its own in each line.
 func (w *worker) dirty() {
-	if lines := &w.t.lines; w.line < len(lines[0]) {
-		for i := range lines {
-			lines[i][w.line]++
-		}
+	const (
+		stores = 48
+		line   = 16  // words
+		page   = 512 // words; what is in another is not fetched in advance
+	)
+	if w.line >= line {
+		return
+	}
+	w.dirtied++
+	at := w.dirtied*stores*page + w.dirtied*line%page + uint(w.line)
+	for range stores {
+		w.t.stores[at%uint(len(w.t.stores))] = uint64(at)
+		at += page
 	}
 }
 

@@ -18,12 +18,14 @@ func storm() (stop func()) {
 	var wg sync.WaitGroup
 	every := func(longest time.Duration, do func()) {
 		wg.Go(func() {
-			for {
+			for took := time.Duration(0); ; {
 				select {
 				case <-over:
 					return
-				case <-time.After(rand.N(longest)):
+				case <-time.After(max(rand.N(longest), took)): // Where it is slow, others get their turn, too.
+					start := time.Now()
 					do()
+					took = time.Since(start)
 				}
 			}
 		})

@@ -92,6 +92,7 @@ func (u *updater) run() {
 			for _, p := range plan.by[:plan.depth] {
 				t.waits[p].Add(1)
 			}
+			u.dirty()
 			if u.update(plan); t.stop.Load() {
 				break
 			}
@@ -143,19 +144,24 @@ func drawBurst(rng *rand.Rand) plan {
 func (u *updater) update(p plan) {
 	t := u.t
 	u.begin("Exchange")
-	u.dirty()
-	o := t.s.Exchange(u.rng, t.pool.get())
+	if o := t.s.Exchange(u.rng, t.pool.get()); u.take(o, p) {
+		u.next(o, here)
+	}
+}
+
+// take notes that o, if it is not nil, was taken out, to go through p. It reports whether it may.
+func (u *updater) take(o *Object, p plan) bool {
 	if o == nil {
-		return
+		return false
 	}
 	if !o.age.CompareAndSwap(0, 1) {
-		t.fail("Exchange returned an object that was taken out already")
-		return
+		u.t.fail("Exchange returned an object that was taken out already")
+		return false
 	}
-	t.retired.Add(1)
+	u.t.retired.Add(1)
 	u.out.Add(1)
 	o.owner, o.plan = u, p
-	u.next(o, here)
+	return true
 }
 
 // tend looks after Objects that wait for this updater.
@@ -213,6 +219,9 @@ func (u *updater) pass(o *Object, err error) {
 func (u *updater) next(o *Object, in place) {
 	t, d := u.t, u.t.d
 	for o.stage < o.plan.depth {
+		if t.ctx.Err() != nil {
+			return // It was given up, and so is o. Whose Domain it is may close it.
+		}
 		p := o.plan.by[o.stage]
 		if in == inCallback && p.blocks() {
 			u.hand(polled{o: o})
@@ -298,9 +307,6 @@ func (u *updater) next(o *Object, in place) {
 				ended(inGo)
 			})
 			return
-		}
-		if t.ctx.Err() != nil {
-			return // It was given up, and so is o.
 		}
 	}
 	t.pool.put(o)
