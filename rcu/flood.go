@@ -10,8 +10,8 @@ import (
 // limit without it, or if n is not positive.
 //
 // Past n, [Domain.TryCall] returns [ErrBusy], and Call and its kin, which cannot fail, hurry the grace
-// period and then slow their callers: by a millisecond for each callback past n, by a tenth of a second at
-// most, and no longer than until enough callbacks have run. They never wait for a grace period, so they may
+// period and then slow their callers: by ten milliseconds for each callback past n, by a second at most, and no
+// longer than until enough callbacks have run. They never wait for a grace period, so they may
 // be used in sections, and they do not slow callbacks. So a section that does not end makes updaters slow,
 // and not the program big.
 //
@@ -24,8 +24,8 @@ func WithMaxPending(n int) Option {
 const (
 	maxStride = 64
 
-	slowBy = time.Millisecond // for each callback past the limit
-	slowTo = 100 * time.Millisecond
+	slowBy = 10 * time.Millisecond // for each callback past the limit
+	slowTo = time.Second
 )
 
 // setStride decides how often Calls look at how many are pending.

@@ -61,7 +61,7 @@ func TestTryCall_Busy(t *testing.T) {
 	}
 }
 
-// Past the limit a Call takes longer and longer, up to a tenth of a second. A callback is not slowed, and
+// Past the limit a Call takes longer and longer, up to a second. A callback is not slowed, and
 // whoever is goes on as soon as callbacks have run. Twin: nolimit.
 func TestCall_Slowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCall_Slowed(t *testing.T) {
 				t.Errorf("the Call of number %d took %v", i, got)
 			}
 		}
-		if got := took(); got < time.Millisecond || got > 2*time.Millisecond {
+		if got := took(); got < 10*time.Millisecond || got > 20*time.Millisecond {
 			t.Errorf("the first Call past the limit took %v", got)
 		}
 		g.Unlock()
@@ -96,12 +96,12 @@ func TestCall_Slowed(t *testing.T) {
 			close(called)
 		})
 		<-called
-		if got := took(); got != 100*time.Millisecond {
+		if got := took(); got != time.Second {
 			t.Errorf("a Call far past the limit took %v", got)
 		}
-		time.AfterFunc(10*time.Millisecond, g.Unlock)
-		if got := took(); got > 20*time.Millisecond {
-			t.Errorf("a Call took %v, though callbacks could run after 10 ms", got)
+		time.AfterFunc(100*time.Millisecond, g.Unlock)
+		if got := took(); got > 200*time.Millisecond {
+			t.Errorf("a Call took %v, though callbacks could run after 100 ms", got)
 		}
 		must(t, d.Close(bg))
 		if ran != 1000 {
@@ -304,14 +304,14 @@ func flood(t *testing.T, updaters int) {
 		})
 	}
 	eventually(t, "the limit is reached", func() bool { return d.Stats().CallbacksPending > limit })
-	before := heap()
+	before, residentBefore := heap(), resident(t)
 	var most uint64
 	for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if most = max(most, d.Stats().CallbacksPending); most > 2*limit {
 			t.Fatalf("%d callbacks pending with a limit of %d", most, limit)
 		}
 	}
-	after := heap()
+	after, residentAfter := heap(), resident(t)
 	if freed.Load() != 0 {
 		t.Error("objects were freed in spite of a section")
 	}
@@ -321,6 +321,9 @@ func flood(t *testing.T, updaters int) {
 	}
 	if after > before+before/5 {
 		t.Errorf("the heap grew from %d to %d", before, after)
+	}
+	if residentAfter > residentBefore+residentBefore/5 {
+		t.Errorf("the process grew from %d to %d", residentBefore, residentAfter)
 	}
 	start := time.Now()
 	r.Unlock()
@@ -340,14 +343,27 @@ func flood(t *testing.T, updaters int) {
 	if end > idle+before/10 {
 		t.Errorf("the heap was %d before the flood, and %d after it", idle, end)
 	}
-	t.Logf("at most %d pending of %d, heap %d, %d and then %d, in the end %d, freed in %v", most, made.Load(), idle, before, after, end, took)
+	t.Logf("%v: at most %d pending of %d, heap %d, %d and then %d, in the end %d, RSS %d and then %d, freed in %v", long,
+		most, made.Load(), idle, before, after, end, residentBefore, residentAfter, took)
 }
 
-// slowed returns how often n callers can have called in a time, with one millisecond for the first call past
-// the limit, one more for each that is pending beside it, and at most 100 ms.
+// resident returns how much memory this process has, and 0 where /proc does not say.
+func resident(t *testing.T) (bytes int) {
+	s, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscan(string(s), new(int), &bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes * os.Getpagesize()
+}
+
+// slowed returns how often n callers can have called in a time, with ten milliseconds for the first call past
+// the limit, ten more for each that is pending beside it, and at most a second.
 func slowed(n int, t time.Duration) (calls uint64) {
 	for spent := time.Duration(0); spent < t; calls++ {
-		spent += min(time.Duration(calls+1)*time.Millisecond, 100*time.Millisecond) / time.Duration(n)
+		spent += min(time.Duration(calls+1)*10*time.Millisecond, time.Second) / time.Duration(n)
 	}
 	return calls
 }
