@@ -17,7 +17,9 @@ type Head struct {
 	next *Head // below it in its shard, then after it in its batch
 	fn   func(*Head)
 
-	queued uint32 // 1 from CallHead until just before fn is called
+	// queued is odd from CallHead until just before fn is called, and one more with each change, so that a Call knows
+	// its own turn.
+	queued uint32
 }
 
 // A shard takes in callbacks from some of the CPUs: a stack, emptied as a whole by the worker.
@@ -41,7 +43,8 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	if len(w.intake) == 0 {
 		d.mustBeMade() // It is not, and this panics. The number that it looks at changes with each grace period.
 	}
-	if atomic.SwapUint32(&h.queued, 1) != 0 && mutant != mutantRequeue {
+	turn := atomic.LoadUint32(&h.queued) + 1
+	if (turn&1 == 0 || !atomic.CompareAndSwapUint32(&h.queued, turn-1, turn)) && mutant != mutantRequeue {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
 	if mutant == mutantLockedCall {
@@ -54,7 +57,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	if try && w.limit > 0 && d.pending() > w.limit && mutant != mutantNoLimit {
 		// Counted first and looked at next: the callers together never pass the limit.
 		s.queued.Add(^uint64(0))
-		atomic.StoreUint32(&h.queued, 0)
+		atomic.StoreUint32(&h.queued, turn+1)
 		d.flush()
 		return ErrBusy
 	}
@@ -77,8 +80,11 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 		return nil
 	}
 	// Close came between. Either a worker that others had started has run h before, or nobody
-	// will, and h stays in the shard for the collector.
-	if !atomic.CompareAndSwapUint32(&h.queued, 1, 0) {
+	// will, and h stays in the shard for the collector. If it ran, others may have queued it again.
+	if mutant == mutantVerdict {
+		turn = atomic.LoadUint32(&h.queued) | 1
+	}
+	if !atomic.CompareAndSwapUint32(&h.queued, turn, turn+1) {
 		return nil
 	}
 	s.queued.Add(^uint64(0))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quiesce-go/quiesce/rcu"
@@ -367,7 +368,67 @@ func TestBarrier_BesideClose(t *testing.T) {
 	mustEnd(t, called, "TryCall")
 }
 
-// A last callback runs though nothing happens after it.
+// A CallHead is stalled, its callback runs, the Head is queued again by another that is stalled, too, and then the
+// Domain is closed: what the first queued has run, and what the second queued has not. Twin: verdict.
+func TestCallHead_BesideClose(t *testing.T) {
+	stalled := make(chan chan bool, 1)
+	var stall atomic.Bool
+	d := rcu.New(rcu.WithHook(rcu.HookQueued, func() {
+		if stall.Swap(false) {
+			goOn := make(chan bool)
+			stalled <- goOn
+			<-goOn
+		}
+	}))
+	var h rcu.Head
+	ran := 0
+	call := func() (goOn chan bool, done <-chan struct{}, msg *string) {
+		stall.Store(true)
+		msg = new(string)
+		done = async(func() { *msg = panics(func() { d.CallHead(&h, func(*rcu.Head) { ran++ }) }) })
+		return <-stalled, done, msg
+	}
+	goOn1, done1, first := call()
+	d.Call(func() {}) // which has a worker run both
+	must(t, d.Barrier(bg))
+	eventually(t, "the worker is gone", func() bool { return !d.HasWorker() })
+	goOn2, done2, second := call()
+	must(t, d.Close(bg))
+	close(goOn1)
+	mustEnd(t, done1, "the first CallHead")
+	close(goOn2)
+	mustEnd(t, done2, "the second CallHead")
+	if *first != "" {
+		t.Errorf("the first CallHead panicked with %q, as if the Domain had been closed, though its callback ran", *first)
+	}
+	if *second != "rcu: CallHead of a closed Domain" {
+		t.Errorf("the second CallHead panicked with %q", *second)
+	}
+	if s := d.Stats(); ran != 1 || s.CallbacksPending != 0 || s.CallbacksQueued != 1+1 {
+		t.Errorf("%d callbacks of the Head ran, %v", ran, s)
+	}
+}
+
+// A last callback runs within 5 ms though nothing happens after it. The clock is one that does not mind how busy
+// the machine is, and shows what a Domain is slow by that is told to wait for 10 ms.
+func TestCall_LastSoon(t *testing.T) {
+	for _, lazy := range []time.Duration{0, 10 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			d := rcu.New(rcu.WithLazy(lazy))
+			for range 100 {
+				ran := make(chan time.Time)
+				start := time.Now()
+				d.Call(func() { ran <- time.Now() })
+				if took := (<-ran).Sub(start); took < lazy || took > lazy+5*time.Millisecond {
+					t.Fatalf("the last callback ran after %v in a Domain that may wait for %v", took, lazy)
+				}
+			}
+			must(t, d.Close(bg))
+		})
+	}
+}
+
+// The same by the machine's clock, which only a reader of the log minds.
 func TestCall_Last(t *testing.T) {
 	d := rcu.New()
 	var worst time.Duration

@@ -20,6 +20,7 @@ const (
 	mutantNarrow         = "narrow"         // numbers are compared in 32 bits
 	mutantImmortal       = "immortal"       // the worker never ends
 	mutantRequeue        = "requeue"        // a Head may be queued twice
+	mutantVerdict        = "verdict"        // a Call beside Close takes another's turn of its Head for its own
 	mutantNoLimit        = "nolimit"        // any number of callbacks may be pending
 	mutantNoExpedite     = "noexpedite"     // grace periods take their time whatever is pending
 	mutantLostBatch      = "lostbatch"      // a callback that ends its goroutine takes its batch along

@@ -28,6 +28,7 @@ func TestTwins(t *testing.T) {
 		{"lockedregister", "TestFault_R9$/fast/reader", "a new Reader waits", false},
 		{"onepass", "TestBarrier_BesidePass", "Barrier did not end", false},
 		{"earlyfinish", "TestBarrier_BesideTwoPasses", "Barrier returned before", false},
+		{"verdict", "TestCallHead_BesideClose", "closed, though its callback ran", false},
 		{"lostclose", "TestBarrier_BesideClose", "Barrier did not end", false},
 		{"nodeadlock", "TestFault_R10$/fast/guard", "in a callback returned", false},
 		{"nodeadlock", "TestFault_R10_Debug$/fast/guard", "in a section returned", false},

@@ -226,7 +226,7 @@ func (d *Domain) runBatch() {
 		w.running.batch = h.next
 		h.next, h.fn = nil, nil
 		storeRelease(&w.ran, w.ran+1)
-		storeRelease32(&h.queued, 0) // Pairs with the Swap in enqueue: h may be queued again.
+		storeRelease32(&h.queued, atomic.LoadUint32(&h.queued)+1) // Pairs with the load in enqueue: h may be queued again.
 		fn(h)
 		if (slow || n%lookEvery == 0 || n&(n-1) == 0) && w.running.batch != nil && mutant != mutantStarve {
 			t := now()
