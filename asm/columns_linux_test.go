@@ -4,6 +4,7 @@ package asm
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -46,6 +47,27 @@ func init() {
 		}()
 		fmt.Printf("fell back: %t, ", <-fell)
 		fmt.Printf("count: %v", count(1<<20))
+	}
+	// many has 512 times as many columns as an ordinary machine, and no more CPUs.
+	children["many"] = func(string) {
+		columns = 1024 // nothing has looked yet
+		resident := func() (pages int) {
+			text, _ := os.ReadFile("/proc/self/statm")
+			_, _ = fmt.Sscan(string(text), new(int), &pages)
+			return pages
+		}
+		blocks := make([]Block, 10_000)
+		before := resident()
+		for i := range blocks {
+			blocks[i].Add(0, 1)
+		}
+		for i := range blocks {
+			if blocks[i].Sum(0) != 1 {
+				fmt.Printf("block %d: %d; ", i, blocks[i].Sum(0))
+				break
+			}
+		}
+		fmt.Printf("%d MiB", (resident()-before)*os.Getpagesize()>>20)
 	}
 	// wide registers more than the first 32 bytes, which has newer kernels keep ids by other rules: they are written when
 	// they change, and not whenever the thread was interrupted.
@@ -91,6 +113,17 @@ func TestColumns_Beyond(t *testing.T) {
 	if out != "fell back: true, count: <nil>" {
 		t.Error(out)
 	}
+}
+
+// TestColumns_Unused: the columns of CPUs that do not run the program take no memory. If those of 10,000 Blocks did, they
+// would take 80 MiB at least.
+func TestColumns_Unused(t *testing.T) {
+	var mib int
+	out := child(t, "many", "")
+	if n, err := fmt.Sscanf(out, "%d MiB", &mib); n != 1 || mib > 20 {
+		t.Error(out, err)
+	}
+	t.Log(out)
 }
 
 // TestFault_P10_Wide: nothing hangs on the rules by which the kernel writes ids anew.

@@ -98,8 +98,9 @@ func hasSource(s Source) bool {
 type sourceLists struct{ work, rejected []Source }
 
 // sources finds out, once, which sources work.
-var sources = sync.OnceValue(func() (l sourceLists) {
+var sources = sync.OnceValue(func() *sourceLists {
 	decide()
+	l := new(sourceLists)
 	if rseqBuilt && rseqErr == nil {
 		l.work = append(l.work, SourceRSEQ) // compared with getcpu(2) by rseqStart
 	}

@@ -117,7 +117,8 @@ func BenchmarkAnchor(b *testing.B) {
 }
 
 // BenchmarkCounterAdd models a counter of requests that every goroutine counts
-// in, beside what one would write without a Counter.
+// in, beside what one would write without a Counter: one word, a word for each CPU that
+// is chosen by its number from each source, a lock.
 func BenchmarkCounterAdd(b *testing.B) {
 	for _, t := range tiers {
 		b.Run("impl=quiesce-"+t.name, func(b *testing.B) {
@@ -142,6 +143,20 @@ func BenchmarkCounterAdd(b *testing.B) {
 			}
 		})
 	})
+	for _, source := range asm.Sources() {
+		b.Run("impl=atomic-by-"+source.String(), func(b *testing.B) {
+			cells := make([]struct {
+				n atomic.Int64
+				_ [120]byte
+			}, 256)
+			parallel(b, func(n int) {
+				for range n {
+					cpu, _ := asm.CPUBy(source)
+					cells[cpu%len(cells)].n.Add(1)
+				}
+			})
+		})
+	}
 	b.Run("impl=Mutex", func(b *testing.B) {
 		var c struct {
 			sync.Mutex

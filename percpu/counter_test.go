@@ -4,6 +4,8 @@ import (
 	"expvar"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -200,6 +202,7 @@ func TestFault_P13(t *testing.T) {
 		counters := make([]percpu.Counter, n)
 		before := resident(t)
 		heap := heapBytes()
+		cells := percpu.Stats().Cells
 		var wg sync.WaitGroup
 		for k := range 100 {
 			wg.Go(func() {
@@ -211,6 +214,10 @@ func TestFault_P13(t *testing.T) {
 		wg.Wait()
 		grown, heapGrown := resident(t)-before, heapBytes()-heap
 		t.Logf("%d counters: %d KiB of heap, %d KiB more resident", n, heapGrown>>10, grown>>10)
+		// 10,000 cells for each CPU, less what the collector takes from other tests meanwhile.
+		if u := percpu.Stats(); u.Cells-cells > n || u.Columns <= 12 && 8*(u.Cells-cells)*u.Columns >= 1<<20 {
+			t.Errorf("%d more cells in %d columns", u.Cells-cells, u.Columns)
+		}
 		// 8 bytes for each CPU, and a lease and its cleanup on the heap.
 		if heapGrown > n*256 {
 			t.Errorf("%d bytes of heap for a counter", heapGrown/n)
@@ -320,6 +327,45 @@ func TestHammerCounter_Switch(t *testing.T) {
 	hammer(t, 32_000_000)
 	over.Store(true)
 	wg.Wait()
+}
+
+// TestCounter_Exec starts programs meanwhile: for a moment each one's thread has the memory of this process, and the
+// thread-local storage of the thread that starts it.
+func TestCounter_Exec(t *testing.T) {
+	if err := storm.SelfTest(); err != nil {
+		t.Skip(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	onTiers(t, func(t *testing.T) {
+		var c percpu.Counter
+		var over atomic.Bool
+		var did atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				n := int64(0)
+				for ; !over.Load(); n++ {
+					c.Inc()
+				}
+				did.Add(n)
+			})
+		}
+		for range 4 {
+			c.Inc() // so that the starting thread is registered, too
+			did.Add(1)
+			if out, err := exec.Command(exe, "-test.run=^$").CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		}
+		over.Store(true)
+		wg.Wait()
+		if c.Sum() != did.Load() {
+			t.Errorf("%d were counted as %d", did.Load(), c.Sum())
+		}
+	})
 }
 
 func hammer(t *testing.T, adds int) {

@@ -13,7 +13,7 @@ import (
 // TestFault_P14: Kill beside Gets and Puts of all kinds: release runs once, when
 // the last reference is gone, and nothing is got after that.
 func TestFault_P14(t *testing.T) {
-	rounds := 20_000
+	rounds := 100_000
 	if testing.Short() {
 		rounds = 1_000
 	}
@@ -21,7 +21,7 @@ func TestFault_P14(t *testing.T) {
 		var released atomic.Int32
 		r := NewRef(func() { released.Add(1) })
 		var wg sync.WaitGroup
-		for range 4 {
+		for range 8 {
 			r.Get()
 			wg.Go(func() {
 				for range n % 50 {
