@@ -91,6 +91,9 @@ func (u *updater) meet(rivals [2]*reader, cpu int, end time.Time) {
 				for range long {
 					stampOf(&t.idle)
 				}
+				if r.rng.IntN(8) == 0 {
+					r.nest()
+				}
 				r.unlock()
 			}
 		})
