@@ -108,6 +108,14 @@ func anchorSized[T any](b *testing.B, size string) {
 			}
 		})
 	})
+	b.Run("quiesce-from/write/"+size, func(b *testing.B) {
+		src := onHeap[T]()
+		one(b, func(n int) {
+			for range n {
+				v.StoreFrom(src)
+			}
+		})
+	})
 }
 
 // A writer writes 64 bytes once in 1 us, or back to back.

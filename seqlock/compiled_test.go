@@ -1,7 +1,9 @@
 package seqlock
 
 import (
+	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ func TestCompiled(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skipf("nothing is promised for %s, where atomic operations may be calls", runtime.GOARCH)
 	}
-	buildtest.Inlined(t, ".", "(*Value).Load", "(*Value).LoadTo", "(*Value).Store", "(*Value).Version",
+	buildtest.Inlined(t, ".", "(*Value).Load", "(*Value).LoadTo", "(*Value).Store", "(*Value).StoreFrom", "(*Value).Version",
 		"(*Latch).Load", "(*Latch).LoadTo",
 		"(*Count).Begin", "(*Count).TryBegin", "(*Count).Retry", "(*Lock).TryBegin", "(*Lock).Retry")
 }
@@ -75,18 +77,71 @@ func where(ins []string, parts ...string) (at []int) {
 	return at
 }
 
-// inOrder fails t unless each group of places has the size given and lies
+// inOrder returns an error unless each group of places has the size given and lies
 // before the next one. The routines branch and loop only while they copy, which
 // is one of the groups, so the order of places is the order of execution.
-func inOrder(t *testing.T, name string, ins []string, sizes []int, groups ...[]int) {
-	t.Helper()
+func inOrder(ins []string, sizes []int, groups ...[]int) error {
 	for i, g := range groups {
 		if len(g) != sizes[i] {
-			t.Errorf("%s: group %d has %d instructions, want %d in\n%s", name, i, len(g), sizes[i], strings.Join(ins, "\n"))
-			return
+			return fmt.Errorf("group %d has %d instructions, want %d in\n%s", i, len(g), sizes[i], strings.Join(ins, "\n"))
 		}
 		if i > 0 && g[0] <= groups[i-1][len(groups[i-1])-1] {
-			t.Errorf("%s: group %d does not follow group %d in\n%s", name, i, i-1, strings.Join(ins, "\n"))
+			return fmt.Errorf("group %d does not follow group %d in\n%s", i, i-1, strings.Join(ins, "\n"))
+		}
+	}
+	return nil
+}
+
+// A routine is what orders the memory accesses of one: steps, each a group of
+// instructions that hold one of some texts, in this order.
+type routine struct {
+	name  string
+	steps []step
+}
+
+type step struct {
+	n     int
+	texts []string
+}
+
+func (r routine) check(ins []string) error {
+	var sizes []int
+	var groups [][]int
+	for i, s := range r.steps {
+		at := where(ins, s.texts...)
+		// Both stores of seq in publish and writeLatch look alike: the first step is the first one.
+		if n := len(r.steps) - 1; len(at) == 2 && slices.Equal(r.steps[0].texts, r.steps[n].texts) {
+			at = at[i/n : i/n+1]
+		}
+		sizes, groups = append(sizes, s.n), append(groups, at)
+	}
+	return inOrder(ins, sizes, groups...)
+}
+
+// checkRoutines checks each routine, and that it would be found if one of its steps
+// was missing, or came where the one before it is.
+func checkRoutines(t *testing.T, all map[string][]string, routines []routine) {
+	t.Helper()
+	for _, r := range routines {
+		ins := all[r.name]
+		if err := r.check(ins); err != nil {
+			t.Errorf("%s: %v", r.name, err)
+			continue
+		}
+		for i, s := range r.steps {
+			at := where(ins, s.texts...)[0]
+			without := slices.Delete(slices.Clone(ins), at, at+1)
+			if r.check(without) == nil {
+				t.Errorf("%s without %q is not found", r.name, ins[at])
+			}
+			if i > 0 {
+				first := where(ins, r.steps[i-1].texts...)[0]
+				at = where(ins, s.texts...)[len(where(ins, s.texts...))-1]
+				moved := slices.Insert(slices.Delete(slices.Clone(ins), at, at+1), first, ins[at])
+				if r.check(moved) == nil {
+					t.Errorf("%s with %q moved up is not found", r.name, ins[at])
+				}
+			}
 		}
 	}
 }
@@ -111,31 +166,17 @@ func TestCompiled_AMD64(t *testing.T) {
 		t.Errorf("Load becomes %d calls, want load's and the stack check's", len(calls))
 	}
 
-	// seq is at 16(BX). T is copied from SI to DI, by 21 instructions each way.
-	const copies = 21
-	ins := all["load"]
-	inOrder(t, "load", ins, []int{1, copies, 1},
-		where(ins, "MOVQ 0x10(BX), DX"), where(ins, "(SI)"), where(ins, "XORQ 0x10(BX), DX"))
-	ins = all["store"]
-	inOrder(t, "store", ins, []int{1, copies, 1},
-		where(ins, "LOCK CMPXCHGQ DX, 0x10(BX)"), where(ins, "(DI)"), where(ins, "MOVQ DX, 0x10(BX)"))
-	ins = all["publish"]
-	seq := where(ins, "MOVQ DX, 0x10(BX)")
-	if len(seq) != 2 {
-		t.Fatalf("publish stores seq %d times, want 2", len(seq))
-	}
-	inOrder(t, "publish", ins, []int{1, copies, 1}, seq[:1], where(ins, "(DI)"), seq[1:])
-
-	// A Latch's seq is at 8(BX).
-	ins = all["loadLatch"]
-	inOrder(t, "loadLatch", ins, []int{1, copies, 1},
-		where(ins, "MOVQ 0x8(BX), DX"), where(ins, "(SI)"), where(ins, "MOVQ 0x8(BX), AX"))
-	ins = all["writeLatch"]
-	seq = where(ins, "MOVQ DX, 0x8(BX)")
-	if len(seq) != 2 {
-		t.Fatalf("writeLatch stores seq %d times, want 2", len(seq))
-	}
-	inOrder(t, "writeLatch", ins, []int{1, copies, 1}, seq[:1], where(ins, "(DI)"), seq[1:])
+	// seq is at 16(BX), a Latch's at 8(BX). T is copied from SI to DI, by 21
+	// instructions each way.
+	from, to := step{21, []string{"(SI)"}}, step{21, []string{"(DI)"}}
+	one := func(text string) step { return step{1, []string{text}} }
+	checkRoutines(t, all, []routine{
+		{"load", []step{one("MOVQ 0x10(BX), DX"), from, one("XORQ 0x10(BX), DX")}},
+		{"store", []step{one("LOCK CMPXCHGQ DX, 0x10(BX)"), to, one("MOVQ DX, 0x10(BX)")}},
+		{"publish", []step{one("MOVQ DX, 0x10(BX)"), to, one("MOVQ DX, 0x10(BX)")}},
+		{"loadLatch", []step{one("MOVQ 0x8(BX), DX"), from, one("MOVQ 0x8(BX), AX")}},
+		{"writeLatch", []step{one("MOVQ DX, 0x8(BX)"), to, one("MOVQ DX, 0x8(BX)")}},
+	})
 }
 
 // TestCompiled_ARM64 looks for the order that words_arm64.s describes. No test
@@ -144,27 +185,17 @@ func TestCompiled_ARM64(t *testing.T) {
 	all := instructions(t, "arm64", "load", "store", "publish", "loadLatch", "writeLatch", "tryLoadLatch", "writeLatchGeneric")
 	// seq is at (R4). T is copied from (R1) to (R2), or ends at R6 and R7, by 12
 	// instructions each way.
-	const copies = 12
-	from := []string{"(R1), ", "(R6), "}
-	to := []string{", (R2)", "(R7)", ", 32(R2)"}
-
-	ins := all["load"]
-	inOrder(t, "load", ins, []int{1, copies, 1, 1, 1},
-		where(ins, "LDAR (R4)"), where(ins, from...), where(ins, "DMB $9"), where(ins, "MOVD (R4)"), where(ins, "TST $-3"))
-	// The exclusive store is LL/SC, which every arm64 has.
-	ins = all["store"]
-	inOrder(t, "store", ins, []int{1, 1, 1, copies, 1},
-		where(ins, "LDAXR (R4)"), where(ins, "STXR R8, (R4)"), where(ins, "DMB $10"), where(ins, to...), where(ins, "STLR R5, (R4)"))
-	ins = all["publish"]
-	inOrder(t, "publish", ins, []int{1, 1, copies, 1},
-		where(ins, "MOVD R8, (R4)"), where(ins, "DMB $10"), where(ins, to...), where(ins, "STLR R5, (R4)"))
-
-	ins = all["loadLatch"]
-	inOrder(t, "loadLatch", ins, []int{1, copies, 1, 1, 1},
-		where(ins, "LDAR (R4)"), where(ins, from...), where(ins, "DMB $9"), where(ins, "MOVD (R4)"), where(ins, "CMP $6, R8"))
-	ins = all["writeLatch"]
-	inOrder(t, "writeLatch", ins, []int{1, 1, copies, 1},
-		where(ins, "MOVD R8, (R4)"), where(ins, "DMB $10"), where(ins, to...), where(ins, "STLR R5, (R4)"))
+	from, to := step{12, []string{"(R1), ", "(R6), "}}, step{12, []string{", (R2)", "(R7)", ", 32(R2)"}}
+	one := func(text string) step { return step{1, []string{text}} }
+	ishld, ishst := one("DMB $9"), one("DMB $10")
+	checkRoutines(t, all, []routine{
+		{"load", []step{one("LDAR (R4)"), from, ishld, one("MOVD (R4)"), one("TST $-3")}},
+		// The exclusive store is LL/SC, which every arm64 has.
+		{"store", []step{one("LDAXR (R4)"), one("STXR R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
+		{"publish", []step{one("MOVD R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
+		{"loadLatch", []step{one("LDAR (R4)"), from, ishld, one("MOVD (R4)"), one("CMP $6, R8")}},
+		{"writeLatch", []step{one("MOVD R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
+	})
 
 	// The portable ones have an LDAR or STLR for seq, two for T's words (in the
 	// loop, and the last), and one for seq.

@@ -61,10 +61,10 @@ func (c *Count) begin() uint64 {
 }
 
 // TryBegin is Begin for a reader that must not wait: it reports false while a
-// write is under way.
+// write is under way, and then returns a sequence for which Retry is true.
 func (c *Count) TryBegin() (seq uint64, ok bool) {
 	s := c.seq.Load() // Pairs with the add in WriteEnd.
-	return s, s&1 == 0
+	return s &^ 1, s&1 == 0
 }
 
 // Retry reports whether a write has begun since the Begin that returned seq.

@@ -28,6 +28,13 @@ func TestCount(t *testing.T) {
 	if _, ok := c.TryBegin(); ok || !c.Retry(s) {
 		t.Error("a read is valid inside a write")
 	}
+	// A reader that does not look at ok. With seq as it is, it would be content.
+	if in, _ := c.TryBegin(); !c.Retry(in) {
+		t.Error("a read that began inside a write is valid")
+	}
+	if in := c.seq.Load(); c.Retry(in) {
+		t.Error("TryBegin has no need to hide an odd sequence")
+	}
 	c.WriteEnd()
 	if !c.Retry(s) {
 		t.Error("a read is valid around a write")

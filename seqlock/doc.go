@@ -56,7 +56,8 @@
 // number of readers; the copy that the assembly makes is a small part of it,
 // and the zeroing and copying of results that the compiler adds a larger one as
 // T grows, which [Value.LoadTo] saves. A Store is one locked instruction and a
-// copy. Nothing allocates but the first Update of a Value, which makes a T.
+// copy, and the compiler's copy of its argument, which [Value.StoreFrom] saves.
+// Nothing allocates but the first Update of a Value, which makes a T.
 // A Value takes some 170 bytes more than T, for the distance to its neighbours
 // in memory. A Latch loads as fast, takes some 230 bytes more than two T, and stores in
 // two locked instructions and a copy. Measurements are in docs/seqlock.md.

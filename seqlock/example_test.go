@@ -89,6 +89,17 @@ func ExampleValue_LoadTo() {
 	// Output: 7
 }
 
+func ExampleValue_StoreFrom() {
+	var table seqlock.Value[[100]int32]
+	var mine [100]int32 // the only writer's own
+	for i := range int32(3) {
+		mine[42] += i
+		table.StoreFrom(&mine)
+	}
+	fmt.Println(table.Load()[42])
+	// Output: 3
+}
+
 func ExampleValue_pointers() {
 	type entry struct {
 		ID    int

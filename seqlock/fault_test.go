@@ -58,6 +58,9 @@ func TestFault_S1(t *testing.T) {
 	if testing.Short() {
 		reads = 100_000
 	}
+	if *readsFlag > 0 {
+		reads = *readsFlag
+	}
 	for readers := 1; readers <= 4; readers++ {
 		uniform32(t, readers, reads/4)
 	}
@@ -279,6 +282,10 @@ func sizeOf[T any](t *testing.T, x T, v []cell[T]) {
 	t.Helper()
 	var zero T
 	for range 2 {
+		v[1].StoreFrom(&x)
+		if got := v[1].Load(); !reflect.DeepEqual(got, x) {
+			t.Errorf("%T: StoreFrom and Load give %v, want %v", x, got, x)
+		}
 		v[1].Store(x)
 		if got := v[1].Load(); !reflect.DeepEqual(got, x) {
 			t.Errorf("%T: Store and Load give %v, want %v", x, got, x)
@@ -343,17 +350,19 @@ func refuse[T any](t *testing.T, typ, path string) {
 	var x T
 	for range 2 {
 		for name, use := range map[string]func(){
-			"Value.Load":    func() { v.Load() },
-			"Value.LoadTo":  func() { v.LoadTo(&x) },
-			"Value.TryLoad": func() { v.TryLoad() },
-			"Value.Version": func() { v.Version() },
-			"Value.Store":   func() { v.Store(x) },
-			"Value.Update":  func() { v.Update(func(*T) {}) },
-			"Latch.Load":    func() { l.Load() },
-			"Latch.LoadTo":  func() { l.LoadTo(&x) },
-			"Latch.Version": func() { l.Version() },
-			"Latch.Store":   func() { l.Store(x) },
-			"Latch.Update":  func() { l.Update(func(*T) {}) },
+			"Value.Load":      func() { v.Load() },
+			"Value.LoadTo":    func() { v.LoadTo(&x) },
+			"Value.TryLoad":   func() { v.TryLoad() },
+			"Value.Version":   func() { v.Version() },
+			"Value.Store":     func() { v.Store(x) },
+			"Value.StoreFrom": func() { v.StoreFrom(&x) },
+			"Value.Update":    func() { v.Update(func(*T) {}) },
+			"Latch.Load":      func() { l.Load() },
+			"Latch.LoadTo":    func() { l.LoadTo(&x) },
+			"Latch.Version":   func() { l.Version() },
+			"Latch.Store":     func() { l.Store(x) },
+			"Latch.StoreFrom": func() { l.StoreFrom(&x) },
+			"Latch.Update":    func() { l.Update(func(*T) {}) },
 		} {
 			func() {
 				defer func() {

@@ -181,11 +181,12 @@ func TestLatch_NoAllocation(t *testing.T) {
 	add := func(p *[8]uint64) { p[0]++ }
 	l.Update(add) // allocates its private copy
 	for name, f := range map[string]func(){
-		"Load":    func() { x = l.Load() },
-		"LoadTo":  func() { l.LoadTo(&x) },
-		"Version": func() { x[1] = l.Version() },
-		"Store":   func() { l.Store(x) },
-		"Update":  func() { l.Update(add) },
+		"Load":      func() { x = l.Load() },
+		"LoadTo":    func() { l.LoadTo(&x) },
+		"Version":   func() { x[1] = l.Version() },
+		"Store":     func() { l.Store(x) },
+		"StoreFrom": func() { l.StoreFrom(&x) },
+		"Update":    func() { l.Update(add) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

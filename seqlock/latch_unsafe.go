@@ -28,8 +28,8 @@ import (
 // Otherwise a [Value] takes half of the memory, and half of the time to Store.
 //
 // A Store or Update synchronizes before each Load and Version that returns its
-// result or a later one, and before each later Store and Update. Operations on
-// different Latches are in no order that all goroutines agree on.
+// result or a later one, and before each later Store and Update; LoadTo counts as
+// a Load, StoreFrom as a Store. Operations on different Latches are in no order that all goroutines agree on.
 //
 // Load, Store and Update take time in O(size of T). A Load must be made again
 // only if a whole write and the start of another one fall into it; each such
@@ -95,6 +95,7 @@ func (l *Latch[T]) Load() (x T) {
 // large result. What dst points to is the caller's own: until LoadTo returns,
 // it may hold anything.
 func (l *Latch[T]) LoadTo(dst *T) {
+	_ = *dst // A nil dst must not fault in loadLatch: a reader may hold mu there.
 	loadLatch(&l.latch, dst, unsafe.Sizeof(*dst), unsafe.Sizeof(l.halves[0]))
 }
 
@@ -108,10 +109,18 @@ func (l *Latch[T]) Version() uint64 {
 // Store sets the value to x. It may block while another goroutine writes, and
 // it does for as long as an Update runs: inside one it would block for ever.
 func (l *Latch[T]) Store(x T) {
-	l.use(&x)
+	l.StoreFrom(&x)
+}
+
+// StoreFrom is l.Store(*src) without the copies that the compiler makes of a
+// large argument. What src points to is the caller's own: nobody may write it
+// until StoreFrom returns.
+func (l *Latch[T]) StoreFrom(src *T) {
+	_ = *src // A nil src must not fault in writeLatch: that would be a write for ever.
+	l.use(src)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	writeLatch(&l.latch, &x, unsafe.Sizeof(x), unsafe.Sizeof(l.halves[0]))
+	writeLatch(&l.latch, src, unsafe.Sizeof(*src), unsafe.Sizeof(l.halves[0]))
 }
 
 // Update runs fn on a private copy of the value and then makes that the value.

@@ -55,7 +55,7 @@ func (l *Lock) begin() uint64 {
 }
 
 // TryBegin is Begin for a reader that must not wait: it reports false while a
-// writer holds the lock.
+// writer holds the lock, and then returns a sequence for which Retry is true.
 func (l *Lock) TryBegin() (seq uint64, ok bool) { return l.count.TryBegin() }
 
 // Retry reports whether a writer has taken the lock since the Begin that

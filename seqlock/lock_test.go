@@ -21,7 +21,7 @@ func TestLock(t *testing.T) {
 		t.Error("Retry without a write")
 	}
 	l.Lock()
-	if _, ok := l.TryBegin(); ok || !l.Retry(s) {
+	if in, ok := l.TryBegin(); ok || !l.Retry(s) || !l.Retry(in) {
 		t.Error("a read is valid inside a write")
 	}
 	l.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var readsFlag = flag.Int("reads", 0, "how many reads TestHammerSizes makes of each size, with each number of readers (0: some)")
+var readsFlag = flag.Int("reads", 0, "how many reads TestHammerSizes makes of each size, with each number of readers, and TestFault_S1 in all (0: some)")
 
 // sizes are those around every power of two up to 1024 bytes, and 0.
 func sizes() (all []int) {

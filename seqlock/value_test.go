@@ -1,7 +1,6 @@
 package seqlock
 
 import (
-	"fmt"
 	"os/exec"
 	"reflect"
 	"runtime"
@@ -9,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+	"unsafe"
 )
 
 type point struct {
@@ -55,6 +54,10 @@ func testCell(t *testing.T, newCell func() cell[point]) {
 	want(point{10, 2, 30}, 3)
 	v.Store(point{})
 	want(point{}, 4)
+	from := point{4, 5, 6}
+	v.StoreFrom(&from)
+	from.x = 0
+	want(point{4, 5, 6}, 5)
 }
 
 // TestValue_FirstUse and TestLatch_FirstUse begin with each method in turn.
@@ -78,11 +81,12 @@ func TestLatch_FirstUse(t *testing.T) {
 
 func testFirstUse(t *testing.T, newCell func() (v cell[int32], state func() uint64), ready uint64) {
 	for name, use := range map[string]func(v cell[int32]) int32{
-		"Load":    func(v cell[int32]) int32 { return v.Load() },
-		"LoadTo":  func(v cell[int32]) (x int32) { v.LoadTo(&x); return x },
-		"Version": func(v cell[int32]) int32 { return int32(v.Version()) },
-		"Store":   func(v cell[int32]) int32 { v.Store(7); return v.Load() - 7 },
-		"Update":  func(v cell[int32]) int32 { v.Update(func(x *int32) { *x += 7 }); return v.Load() - 7 },
+		"Load":      func(v cell[int32]) int32 { return v.Load() },
+		"LoadTo":    func(v cell[int32]) (x int32) { v.LoadTo(&x); return x },
+		"Version":   func(v cell[int32]) int32 { return int32(v.Version()) },
+		"Store":     func(v cell[int32]) int32 { v.Store(7); return v.Load() - 7 },
+		"StoreFrom": func(v cell[int32]) int32 { x := int32(7); v.StoreFrom(&x); return v.Load() - 7 },
+		"Update":    func(v cell[int32]) int32 { v.Update(func(x *int32) { *x += 7 }); return v.Load() - 7 },
 	} {
 		v, state := newCell()
 		if got := use(v); got != 0 {
@@ -136,6 +140,64 @@ func testLeaves(t *testing.T, newCell func() cell[point]) {
 	}
 }
 
+// TestValue_Nil and TestLatch_Nil pass nil to what takes a *T: the panic must come
+// before anything is owned or written.
+func TestValue_Nil(t *testing.T) {
+	testNil(t, newValue[point])
+	// Without that, a Value stays in state 10.
+	var v Value[point]
+	v.Store(point{1, 2, 3})
+	nilFaults(t, "store", func() { store(&v.head, (*point)(nil), unsafe.Sizeof(point{})) })
+	if _, ok := v.TryLoad(); ok {
+		t.Error("store with a nil src leaves nothing behind: no need for StoreFrom to look at it")
+	}
+}
+
+func TestLatch_Nil(t *testing.T) {
+	testNil(t, newLatch[point])
+	var l Latch[point]
+	l.Store(point{1, 2, 3})
+	nilFaults(t, "writeLatch", func() {
+		writeLatch(&l.latch, (*point)(nil), unsafe.Sizeof(point{}), unsafe.Sizeof(l.halves[0]))
+	})
+	if l.seq.Load()&writing == 0 {
+		t.Error("writeLatch with a nil src leaves nothing behind: no need for StoreFrom to look at it")
+	}
+}
+
+func testNil(t *testing.T, newCell func() cell[point]) {
+	v := newCell()
+	for version := range uint64(3) { // a new one first
+		nilFaults(t, "LoadTo", func() { v.LoadTo(nil) })
+		nilFaults(t, "StoreFrom", func() { v.StoreFrom(nil) })
+		nilFaults(t, "Update", func() { v.Update(nil) })
+		if got := v.Version(); got != version {
+			t.Errorf("%T: version %d after misuse, want %d", v, got, version)
+		}
+		x := point{1, 2, uint16(version)}
+		v.StoreFrom(&x)
+		if got := v.Load(); got != x {
+			t.Errorf("%T: %v after misuse, want %v", v, got, x)
+		}
+	}
+	v.Update(func(p *point) { p.n++ }) // nothing is left locked
+	if got := v.Load(); got != (point{1, 2, 3}) {
+		t.Errorf("%T: %v after misuse", v, got)
+	}
+}
+
+// nilFaults checks that f panics as a use of a nil pointer does.
+func nilFaults(t *testing.T, name string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if err, ok := recover().(runtime.Error); !ok || !strings.Contains(err.Error(), "nil pointer") {
+			t.Errorf("%s of nil: recovered %v", name, err)
+		}
+	}()
+	f()
+}
+
 // TestValue_Version has one byte value for each version, so every read tells
 // which write it saw, and the versions around it which ones it may have seen.
 func TestValue_Version(t *testing.T) {
@@ -163,6 +225,7 @@ type cell[T any] interface {
 	LoadTo(*T)
 	Version() uint64
 	Store(T)
+	StoreFrom(*T)
 	Update(func(*T))
 }
 
@@ -363,12 +426,13 @@ func TestValue_NoAllocation(t *testing.T) {
 	add := func(p *[8]uint64) { p[0]++ }
 	v.Update(add) // allocates its private copy
 	for name, f := range map[string]func(){
-		"Load":    func() { x = v.Load() },
-		"LoadTo":  func() { v.LoadTo(&x) },
-		"TryLoad": func() { x, _ = v.TryLoad() },
-		"Version": func() { x[1] = v.Version() },
-		"Store":   func() { v.Store(x) },
-		"Update":  func() { v.Update(add) },
+		"Load":      func() { x = v.Load() },
+		"LoadTo":    func() { v.LoadTo(&x) },
+		"TryLoad":   func() { x, _ = v.TryLoad() },
+		"Version":   func() { x[1] = v.Version() },
+		"Store":     func() { v.Store(x) },
+		"StoreFrom": func() { v.StoreFrom(&x) },
+		"Update":    func() { v.Update(add) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
@@ -398,59 +462,6 @@ func TestValue_Layout(t *testing.T) {
 		}
 		if head.Offset < line || end+line > typ.Size() {
 			t.Errorf("%v: head at %d, T's last word ends at %d of %d: less than a cache line to the neighbours", typ, head.Offset, end, typ.Size())
-		}
-	}
-}
-
-// TestLoad_Worst has writers that never rest, and looks at how long single
-// Loads take. Each starts when its goroutine has just been scheduled, so that
-// it is seldom the reader itself that is taken off its processor in the middle.
-func TestLoad_Worst(t *testing.T) {
-	for _, c := range []struct{ procs, writers, loads int }{
-		{1, 1, 20}, {1, 3, 10}, {2, 1, 500}, {2, 3, 200}, // on one, the reader's turn comes after 10 ms for each writer
-	} {
-		if testing.Short() {
-			c.loads /= 5
-		}
-		for name, v := range map[string]cell[[8]uint64]{"Value": newValue[[8]uint64](), "Latch": newLatch[[8]uint64]()} {
-			t.Run(fmt.Sprintf("%s/procs=%d/writers=%d", name, c.procs, c.writers), func(t *testing.T) {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
-				var stop atomic.Bool
-				var wg sync.WaitGroup
-				for range c.writers {
-					wg.Go(func() {
-						for x := uint64(0); !stop.Load(); x++ {
-							v.Store([8]uint64{x, x, x, x, x, x, x, x})
-						}
-					})
-				}
-				// Where the writer is on another thread, the kernel may stop it in the
-				// middle of a write to run other programs, and a Load of a Value that
-				// meets it then has to wait for it. On a busy machine that is most of them.
-				limit := time.Millisecond
-				if c.procs > 1 && name == "Value" {
-					limit = 100 * time.Millisecond
-				}
-				var worst time.Duration
-				late := 0
-				for range c.loads {
-					runtime.Gosched()
-					start := time.Now()
-					v.Load()
-					d := time.Since(start)
-					if d >= limit {
-						late++
-					}
-					worst = max(worst, d)
-				}
-				stop.Store(true)
-				wg.Wait()
-				t.Logf("%d of %d loads took %v or more, the worst %v", late, c.loads, limit, worst)
-				// A reader that depends on the writers to stop is late nearly always.
-				if late > c.loads/2 {
-					t.Errorf("%d of %d loads took %v or more", late, c.loads, limit)
-				}
-			})
 		}
 	}
 }

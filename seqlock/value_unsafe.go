@@ -20,7 +20,7 @@ import "unsafe"
 //
 // A Store or Update synchronizes before each Load, TryLoad and Version that
 // returns its result or a later one, and before each later Store and Update.
-// That is all: unlike the operations of sync/atomic, those on different Values
+// LoadTo counts as a Load, StoreFrom as a Store. That is all: unlike the operations of sync/atomic, those on different Values
 // are in no order that all goroutines agree on. Two goroutines that each Store
 // to one Value and then Load the other may both miss what the other stored.
 //
@@ -61,6 +61,7 @@ func (v *Value[T]) Load() (x T) {
 // large result. What dst points to is the caller's own: until LoadTo returns,
 // it may hold anything.
 func (v *Value[T]) LoadTo(dst *T) {
+	_ = *dst // A nil dst must not fault in load: a reader may own seq there.
 	load(&v.head, dst, unsafe.Sizeof(*dst))
 }
 
@@ -87,6 +88,14 @@ func (v *Value[T]) Version() uint64 {
 // it does for as long as an Update runs: inside one it would block for ever.
 func (v *Value[T]) Store(x T) {
 	store(&v.head, &x, unsafe.Sizeof(x))
+}
+
+// StoreFrom is v.Store(*src) without the copies that the compiler makes of a
+// large argument. What src points to is the caller's own: nobody may write it
+// until StoreFrom returns.
+func (v *Value[T]) StoreFrom(src *T) {
+	_ = *src // A nil src must not fault in store: in state 10 that would be for ever.
+	store(&v.head, src, unsafe.Sizeof(*src))
 }
 
 // Update runs fn on a private copy of the value and then makes that the value.
