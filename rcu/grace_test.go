@@ -160,40 +160,56 @@ func TestMisuse(t *testing.T) {
 	late.Unlock()
 	late.Close()
 	for want, f := range map[string]func(){
-		"rcu: Unlock of a Reader that holds no section":  r.Unlock,
-		"rcu: Refresh of a Reader that holds no section": r.Refresh,
-		"rcu: Close of a Reader that holds a section":    nested.Close,
-		"rcu: Lock of a closed Reader":                   closed.Lock,
-		"rcu: Unlock of a closed Reader":                 closed.Unlock,
-		"rcu: Refresh of a closed Reader":                closed.Refresh,
-		"rcu: Unlock of a zero Guard":                    rcu.Guard{}.Unlock,
-		"rcu: ReadLock of a closed Domain":               func() { dead.ReadLock() },
-		"rcu: NewReader of a closed Domain":              func() { dead.NewReader() },
-		"rcu: StartPoll of a closed Domain":              func() { dead.StartPoll() },
-		"rcu: Call of a closed Domain":                   func() { dead.Call(func() {}) },
-		"rcu: Go of a closed Domain":                     func() { dead.Go(func() {}) },
-		"rcu: CallHead of a closed Domain":               func() { dead.CallHead(new(rcu.Head), func(*rcu.Head) {}) },
-		"rcu: Retire of a closed Domain":                 func() { rcu.Retire(dead, 1, func(int) {}) },
-		"rcu: Replace of a closed Domain":                func() { new(rcu.Pointer[int]).Replace(dead, nil, nil) },
-		"rcu: Call with a nil function":                  func() { d.Call(nil) },
-		"rcu: CallHead with a nil function":              func() { d.CallHead(new(rcu.Head), nil) },
-		"rcu: Go with a nil function":                    func() { d.Go(nil) },
-		"rcu: Retire with a nil function":                func() { rcu.Retire(d, 1, nil) },
-		"rcu: Wait for a Cookie of another Domain":       func() { d.Wait(bg, rcu.New().Cookie()) },
-		"rcu: Poll for a Cookie of another Domain":       func() { d.Poll(rcu.New().Cookie()) },
+		"rcu: Unlock of a Reader that holds no section":           r.Unlock,
+		"rcu: Refresh of a Reader that holds no section":          r.Refresh,
+		"rcu: Close of a Reader that holds a section":             nested.Close,
+		"rcu: Lock of a closed Reader":                            closed.Lock,
+		"rcu: Unlock of a closed Reader":                          closed.Unlock,
+		"rcu: Refresh of a closed Reader":                         closed.Refresh,
+		"rcu: Refresh of a Reader that was not made by NewReader": new(rcu.Reader).Refresh,
+		"rcu: Close of a Reader that was not made by NewReader":   new(rcu.Reader).Close,
+		"rcu: Unlock of a zero Guard":                             rcu.Guard{}.Unlock,
+		"rcu: ReadLock of a closed Domain":                        func() { dead.ReadLock() },
+		"rcu: NewReader of a closed Domain":                       func() { dead.NewReader() },
+		"rcu: StartPoll of a closed Domain":                       func() { dead.StartPoll() },
+		"rcu: Call of a closed Domain":                            func() { dead.Call(func() {}) },
+		"rcu: Go of a closed Domain":                              func() { dead.Go(func() {}) },
+		"rcu: CallHead of a closed Domain":                        func() { dead.CallHead(new(rcu.Head), func(*rcu.Head) {}) },
+		"rcu: Retire of a closed Domain":                          func() { rcu.Retire(dead, 1, func(int) {}) },
+		"rcu: Replace of a closed Domain":                         func() { new(rcu.Pointer[int]).Replace(dead, nil, nil) },
+		"rcu: Call with a nil function":                           func() { d.Call(nil) },
+		"rcu: CallHead with a nil function":                       func() { d.CallHead(new(rcu.Head), nil) },
+		"rcu: Go with a nil function":                             func() { d.Go(nil) },
+		"rcu: Retire with a nil function":                         func() { rcu.Retire(d, 1, nil) },
+		"rcu: Wait for a Cookie of another Domain":                func() { d.Wait(bg, rcu.New().Cookie()) },
+		"rcu: Poll for a Cookie of another Domain":                func() { d.Poll(rcu.New().Cookie()) },
 	} {
 		if got := panics(f); got != want {
 			t.Errorf("panic %q, not %q", got, want)
 		}
 	}
-	for _, f := range []func(){
-		func() { new(rcu.Domain).Synchronize(bg) },
-		func() { new(rcu.Domain).ReadLock() },
-		func() { new(rcu.Domain).Call(func() {}) },
-		func() { new(rcu.Domain).StartPoll() },
+	for name, f := range map[string]func(){
+		"Synchronize": func() { new(rcu.Domain).Synchronize(bg) },
+		"Barrier":     func() { new(rcu.Domain).Barrier(bg) },
+		"Call":        func() { new(rcu.Domain).Call(func() {}) },
+		"TryCall":     func() { new(rcu.Domain).TryCall(func() {}) },
+		"Cookie":      func() { new(rcu.Domain).Cookie() },
+		"StartPoll":   func() { new(rcu.Domain).StartPoll() },
+		"Wait":        func() { new(rcu.Domain).Wait(bg, rcu.Cookie{}) },
+		"NewReader":   func() { new(rcu.Domain).NewReader() },
+		"Close":       func() { new(rcu.Domain).Close(bg) },
+	} {
+		if got, want := panics(f), "rcu: use of a Domain that was not made by New"; got != want {
+			t.Errorf("%s of a zero Domain: panic %q, not %q", name, got, want)
+		}
+	}
+	for name, f := range map[string]func(){ // which have no place for a look
+		"ReadLock of a zero Domain": func() { new(rcu.Domain).ReadLock() },
+		"Lock of a zero Reader":     func() { new(rcu.Reader).Lock() },
+		"Unlock of a zero Reader":   func() { new(rcu.Reader).Unlock() },
 	} {
 		if panics(f) == "" {
-			t.Error("a zero Domain was used without a panic")
+			t.Errorf("no panic in a %s", name)
 		}
 	}
 	// None of that has broken anything.

@@ -21,7 +21,10 @@ func (c Cookie) mustBeOf(d *Domain, what string) {
 
 // Cookie returns a Cookie without asking for its grace period: it ends when others wait
 // for it, or when [Domain.Wait] does. It costs a few nanoseconds and does not block.
-func (d *Domain) Cookie() Cookie { return Cookie{d, d.arrive()} }
+func (d *Domain) Cookie() Cookie {
+	d.mustBeMade()
+	return Cookie{d, d.arrive()}
+}
 
 // StartPoll returns a Cookie and has d's worker bring its grace period about. It does not
 // block. It panics if d is closed.

@@ -256,6 +256,7 @@ func (r *Reader) unlockSlow() {
 
 // mustHold returns r's record, which shows a section.
 func (r *Reader) mustHold(what string) *record {
+	r.mustBeMade(what)
 	switch {
 	case r.own == nil:
 		panic("rcu: " + what + " of a closed Reader")
@@ -263,6 +264,13 @@ func (r *Reader) mustHold(what string) *record {
 		panic("rcu: " + what + " of a Reader that holds no section")
 	}
 	return r.own
+}
+
+// mustBeMade panics in the zero Reader, whose Lock and Unlock have no place for a look: they fault.
+func (r *Reader) mustBeMade(what string) {
+	if r.d == nil {
+		panic("rcu: " + what + " of a Reader that was not made by NewReader")
+	}
 }
 
 // Refresh ends the section and begins another: grace periods no longer wait for what
@@ -281,6 +289,7 @@ func (r *Reader) Refresh() {
 // Close gives what r holds of its Domain back. It panics if r holds a section. A second
 // Close does nothing, every other call after it panics.
 func (r *Reader) Close() {
+	r.mustBeMade("Close")
 	rec := r.own
 	if rec == nil {
 		return
