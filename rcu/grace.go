@@ -167,8 +167,11 @@ func (d *Domain) arrive() uint64 {
 	// The caller's stores have to be visible before the load, or the grace period that we
 	// take for a later one could begin before them. The Add is a full barrier, also in race
 	// builds, where other atomic stores are weaker.
-	d.arrivals.Add(1)
+	arrivals := d.arrivals.Add(1)
 	n := d.newest()
+	if mutant == mutantNoShare {
+		return n + 1 + arrivals%16
+	}
 	if mutant == mutantJoin && d.done.Load() != n {
 		return n
 	}

@@ -104,7 +104,7 @@ func TestSynchronize_Stream(t *testing.T) {
 	}
 }
 
-// Any number of waiters share grace periods.
+// Any number of waiters share grace periods. Twin: noshare.
 func TestSynchronize_Share(t *testing.T) {
 	d := rcu.New()
 	g := d.ReadLock()

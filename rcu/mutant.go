@@ -5,6 +5,7 @@ package rcu
 const (
 	mutantNone           = ""
 	mutantJoin           = "join"           // an arrival joins the grace period in progress
+	mutantNoShare        = "noshare"        // whoever waits has a grace period that others do not wait for
 	mutantNoFence        = "nofence"        // a grace period begins without a fence
 	mutantOnePhase       = "onephase"       // only the current phase of Guards is waited for
 	mutantNoFlip         = "noflip"         // the phases of Guards never change places

@@ -20,6 +20,7 @@ func TestTwins(t *testing.T) {
 		race         bool   // only in race builds, or only in others
 	}{
 		{"join", "TestFault_R1", "ended and must not", false},
+		{"noshare", "TestSynchronize_Share", "grace periods", false},
 		{"onephase", "TestFault_R2", "--- FAIL", false},
 		{"nofence", "TestFault_R3$/fast", "died in its section", false},
 		{"noflip", "TestSynchronize_Stream$/fast", "looks at the readers", false},
