@@ -198,6 +198,7 @@ func TestMisuse(t *testing.T) {
 		"Wait":        func() { new(rcu.Domain).Wait(bg, rcu.Cookie{}) },
 		"NewReader":   func() { new(rcu.Domain).NewReader() },
 		"Close":       func() { new(rcu.Domain).Close(bg) },
+		"Replace":     func() { new(rcu.Pointer[int]).Replace(new(rcu.Domain), nil, func(*int) {}) }, // nothing to retire
 	} {
 		if got, want := panics(f), "rcu: use of a Domain that was not made by New"; got != want {
 			t.Errorf("%s of a zero Domain: panic %q, not %q", name, got, want)

@@ -23,6 +23,7 @@ func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { return p.p.CompareAndSwa
 // Replace sets the pointer to new, and has free called with the old one after a grace period of
 // d, if it is not nil. It does not wait. It panics if d is closed.
 func (p *Pointer[T]) Replace(d *Domain, new *T, free func(*T)) {
+	d.mustBeMade()
 	d.mustBeOpen("Replace")
 	mustBeFunc(free != nil, "Replace")
 	if old := p.p.Swap(new); old != nil {
