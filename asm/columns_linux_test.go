@@ -46,7 +46,7 @@ func init() {
 			fell <- Column() >= columns && b.Sum(0) == 1000
 		}()
 		fmt.Printf("fell back: %t, ", <-fell)
-		fmt.Printf("count: %v", count(1<<20))
+		fmt.Printf("count: %v", count(1<<18))
 	}
 	// many has 512 times as many columns as an ordinary machine, and no more CPUs.
 	children["many"] = func(string) {
@@ -96,7 +96,7 @@ func init() {
 			}
 			close(calm)
 		}()
-		err := count(1 << 20)
+		err := count(1 << 18)
 		over.Store(true)
 		<-calm
 		info, _ := RSEQ()
