@@ -76,7 +76,7 @@ proctype Reader(byte r)
 #endif
 		fi;
 #ifdef LIVE
-		if :: skip :: false fi;	/* or the section does not end */
+		if :: skip :: skip -> false fi;	/* or the section does not end */
 #endif
 		d_step { assert(o >= freed[w]); seen[r] = 0; w = 0; o = false }
 	:: else -> break

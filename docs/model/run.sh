@@ -95,6 +95,8 @@ for m in ROUSEFIRST LOSTWISH; do
 done
 check 'sleeps for ever' grace.pml -DR=1 -DN=3 -DP0=StartPoll -DP1=StartPoll -DMUT_OVERWRITE
 check holds grace.pml -DLIVE -DR=1 -DP1=Expedited
+check holds grace.pml -DLIVE -DR=1 -DP1=Impatient
+check 'never ends' grace.pml -DLIVE -DR=1 -DS=2 -DN=3 -DP2=Impatient -DMUT_SILENT
 
 check holds barrier.pml -DSHARDS=1
 check holds barrier.pml -DX=0
@@ -128,6 +130,7 @@ if $big; then
 	check holds reader.pml -DS=2 -DU=2 -DK=1 -DGPS=3
 	check holds guard.pml -DS=2 -DU=2 -DK=1 -DGPS=2
 	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DARM
+	check holds grace.pml -DLIVE -DR=1 -DS=2 -DN=3 -DP2=Impatient
 	check holds barrier.pml
 fi
 exit $failed
