@@ -50,7 +50,7 @@ var groups = []group{
 	{"Callbacks", "queueing and running one, by an updater that has nothing else to do", callbacks},
 	{"Ids", "one lookup of an id that is there", finds},
 	{"Ids that come and go", "removing one and allocating one", allocs},
-	{"Values", "copying a record without writers; replacing it", seqlocks},
+	{"Values", "copying a record without writers, by LoadTo; replacing it", seqlocks},
 	{"Timers", "one Gettime, of goroutines with a timer each", timers},
 	{"Semaphores", "one semop, of 256 threads that give and take 128 semaphores of one array", semaphores},
 	{"Semaphores, mixed", "one step of a database: mostly give and take, else a look or a new value, now and then a new array", semMixed},

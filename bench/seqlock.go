@@ -104,7 +104,11 @@ func recordRow[T any](name string, cpus int, must float64, which func(record[T])
 		f := which(rec)
 		im := impl{name: rec.name, open: func() work {
 			return work{each: func(int) func(int) {
-				v := new(T)
+				v := &new(struct {
+					_ [128]byte // small ones would lie in a line with another goroutine's
+					T T
+					_ [128]byte
+				}).T
 				return func(n int) { f(v, n) }
 			}}
 		}}
