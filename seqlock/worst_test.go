@@ -172,32 +172,30 @@ func TestLoad_WorstTwins(t *testing.T) {
 	// A reader that neither keeps the writers out in the end nor makes them give way.
 	// It gives up after some time: the longer it waits, the more of that the kernel
 	// of a busy machine has taken.
-	weak := func(n uintptr) func() {
-		return func() {
-			start := time.Now()
-			for i := 0; !tryLoad(&v.head, dst, n) && time.Since(start) < 5*worstLoad; i++ {
-				relax(i)
-			}
+	const size = unsafe.Sizeof(block{})
+	weak := func() {
+		start := time.Now()
+		for i := 0; !tryLoad(&v.head, dst, size) && time.Since(start) < 5*worstLoad; i++ {
+			relax(i)
 		}
 	}
 	for _, twin := range []struct {
 		name         string
 		procs, loads int
-		size         uintptr
 		store        func(h *head, src any, n uintptr)
 	}{
 		// The scheduler stops a writer of the portable code in the middle, again and
 		// again, and each time the reader's turn is over before that writer's is.
-		{"procs=1", 1, 20, 64, storeGeneric},
+		{"procs=1", 1, 20, storeGeneric},
 		// The writer is back before the reader has made its copy.
-		{"procs=2", 2, 200, unsafe.Sizeof(block{}), store},
+		{"procs=2", 2, 200, store},
 	} {
 		t.Run(twin.name, func(t *testing.T) {
 			if twin.procs > runtime.NumCPU() {
 				t.Skipf("needs %d processors", twin.procs)
 			}
 			for begin := time.Now(); ; {
-				b := measure(twin.procs, 1, twin.loads, weak(twin.size), func() { twin.store(&v.head, src, twin.size) })
+				b := measure(twin.procs, 1, twin.loads, weak, func() { twin.store(&v.head, src, size) })
 				if !b.ok() {
 					t.Log(b)
 					return
