@@ -3,6 +3,7 @@ package idr_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +61,9 @@ func TestTwins(t *testing.T) {
 		{"idr-lockblind", "TestHammerRegistry_Lock", "was got"},
 	} {
 		t.Run(twin.mutant+"/"+twin.test, func(t *testing.T) {
+			if twin.mutant == "idr-truncate" && strconv.IntSize == 32 {
+				t.Skip("an int has no more than 32 bits here")
+			}
 			// It gets some tries, for what is found may depend on who runs when.
 			w.MustFind(t, twin.mutant, twin.test, twin.find, "-test.timeout=60s", "-test.short", "-test.count=100", "-pairs=1000000")
 		})

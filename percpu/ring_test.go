@@ -349,7 +349,7 @@ func (r *looseRing) Records() iter.Seq[percpu.Record] {
 			for at, end := r.Start(col), r.End(col); int64(end-at) > 0; {
 				time, event, size, next := r.Record(col, at)
 				last = max(last, time)
-				p := make([]byte, min(size, 100))
+				p := make([]byte, max(0, min(size, 100))) // the record may be another's by now
 				r.Payload(col, at, p)
 				if event%64 == 0 {
 					runtime.Gosched() // as the scheduler may do at any time

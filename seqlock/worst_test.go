@@ -179,14 +179,31 @@ func TestLoad_WorstTwins(t *testing.T) {
 			relax(i)
 		}
 	}
+	// storeGeneric of a writer that the scheduler stops in the middle, as it may at any time.
+	stopped := func(h *head, src any, n uintptr) {
+		s := h.seq.Load()
+		if s&states != open || !h.seq.CompareAndSwap(s, s-open+owned) {
+			storeSlow(h, src, n)
+			return
+		}
+		copyIn(h.words(), pointer(src), n)
+		runtime.Gosched()
+		h.seq.Store(s + oneWrite)
+		if h.waiting.Load() != 0 {
+			storeRest(h, src, n)
+		}
+	}
+	b := measure(1, 1, 20, func() { loadGeneric(&v.head, dst, size) }, func() { stopped(&v.head, src, size) })
+	if t.Log(b); !b.ok() {
+		t.Errorf("a Load is late beside a writer that is stopped in the middle: %v", b)
+	}
 	for _, twin := range []struct {
 		name         string
 		procs, loads int
 		store        func(h *head, src any, n uintptr)
 	}{
-		// The scheduler stops a writer of the portable code in the middle, again and
-		// again, and each time the reader's turn is over before that writer's is.
-		{"procs=1", 1, 20, storeGeneric},
+		// Each time that the reader gets its turn, the writer is in the middle of a write.
+		{"procs=1", 1, 20, stopped},
 		// The writer is back before the reader has made its copy.
 		{"procs=2", 2, 200, store},
 	} {
