@@ -427,16 +427,17 @@ func TestCallHead_BesideClose(t *testing.T) {
 }
 
 // A last callback runs within 5 ms though nothing happens after it. The clock is one that does not mind how busy
-// the machine is, and shows what a Domain is slow by that is told to wait for 10 ms.
+// the machine is, and shows what a Domain is slow by that is told to wait for 10 ms: for the first one at least, the
+// next may come before the worker has seen that there is no more.
 func TestCall_LastSoon(t *testing.T) {
 	for _, lazy := range []time.Duration{0, 10 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			d := rcu.New(rcu.WithLazy(lazy))
-			for range 100 {
+			for i := range 100 {
 				ran := make(chan time.Time)
 				start := time.Now()
 				d.Call(func() { ran <- time.Now() })
-				if took := (<-ran).Sub(start); took < lazy || took > lazy+5*time.Millisecond {
+				if took := (<-ran).Sub(start); i == 0 && took < lazy || took > lazy+5*time.Millisecond {
 					t.Fatalf("the last callback ran after %v in a Domain that may wait for %v", took, lazy)
 				}
 			}

@@ -34,10 +34,14 @@ func (b besideWriters) String() string {
 // ok allows for what nothing accounts for, such as a processor that a hypervisor
 // has stopped. On one processor the account has the wait for the reader's turn in
 // it, which is longer than a Load; but there a reader that depends on the writers to
-// stop is late nearly always.
+// stop is late nearly always. Where the scheduler may stop a writer in the middle of a
+// write, the reader waits for that one's turn, too.
 func (b besideWriters) ok() bool {
-	if b.procs == 1 {
+	switch {
+	case b.procs == 1:
 		return b.late <= b.loads/2
+	case !assembly:
+		return b.ours <= b.loads/2
 	}
 	return b.ours <= max(1, b.loads/50)
 }
@@ -210,6 +214,9 @@ func TestLoad_WorstTwins(t *testing.T) {
 		t.Run(twin.name, func(t *testing.T) {
 			if twin.procs > runtime.NumCPU() {
 				t.Skipf("needs %d processors", twin.procs)
+			}
+			if twin.procs > 1 && !assembly {
+				t.Skip("needs writers that the scheduler does not stop, too")
 			}
 			for begin := time.Now(); ; {
 				b := measure(twin.procs, 1, twin.loads, weak, func() { twin.store(&v.head, src, size) })

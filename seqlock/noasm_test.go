@@ -1,0 +1,6 @@
+//go:build !((amd64 || arm64) && gc && !purego && !race)
+
+package seqlock
+
+// assembly says that the scheduler cannot stop a write in the middle: see words_asm.go.
+const assembly = false
