@@ -38,7 +38,7 @@ func TestTwins(t *testing.T) {
 		{"nagging", "TestStall$/fast", "reports", false},
 		{"lockedcall", "TestFault_R6$/fast/guard", "Call in a section beside a waiting Synchronize did not end", false},
 		{"gpbarrier", "TestFault_R7$/fast/guard", "callbacks had run when Barrier returned", false},
-		{"lostwish", "TestFault_R8", "did not end", false},
+		{"lostwish", "TestFault_R8", "did not end|before the callback had run", false},
 		{"narrow", "TestFault_R13$/number.*", "a Reader: Synchronize returned <nil>", false},
 		{"immortal", "TestFault_R15", "an idle Domain has a worker", false},
 		{"requeue", "TestFault_R17", "panic: runtime error", false},
