@@ -58,7 +58,8 @@ func Sources() []Source {
 
 // Rejected returns the sources that this machine has and that are not used, because
 // they disagreed with getcpu(2) or could not be compared with it. [RSEQ] tells it of
-// SourceRSEQ.
+// SourceRSEQ. Like Sources it compares them in the first call, and allocates the copy that
+// it returns; both may be called by any number of goroutines.
 func Rejected() []Source {
 	return slices.Clone(sources().rejected)
 }

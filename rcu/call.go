@@ -43,7 +43,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	if len(w.intake) == 0 {
 		d.mustBeMade() // It is not, and this panics. The number that it looks at changes with each grace period.
 	}
-	turn := atomic.LoadUint32(&h.queued) + 1
+	turn := atomic.LoadUint32(&h.queued) + 1 // Pairs with the store in runBatch: what that did to h is over.
 	if (turn&1 == 0 || !atomic.CompareAndSwapUint32(&h.queued, turn-1, turn)) && mutant != mutantRequeue {
 		panic("rcu: CallHead of a Head that is queued already")
 	}
@@ -57,7 +57,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	if try && w.limit > 0 && d.pending() > w.limit && mutant != mutantNoLimit {
 		// Counted first and looked at next: the callers together never pass the limit.
 		s.queued.Add(^uint64(0))
-		atomic.StoreUint32(&h.queued, turn+1)
+		atomic.StoreUint32(&h.queued, turn+1) // Pairs with the load above, of who queues h next.
 		d.flush()
 		return ErrBusy
 	}
@@ -81,6 +81,7 @@ func (d *Domain) enqueue(h *Head, fn func(*Head), try bool) error {
 	}
 	// Close came between. Either a worker that others had started has run h before, or nobody
 	// will, and h stays in the shard for the collector. If it ran, others may have queued it again.
+	// The CompareAndSwap pairs with the store in runBatch.
 	if mutant == mutantVerdict {
 		turn = atomic.LoadUint32(&h.queued) | 1
 	}

@@ -29,7 +29,8 @@ import (
 //
 // A Store or Update synchronizes before each Load and Version that returns its
 // result or a later one, and before each later Store and Update; LoadTo counts as
-// a Load, StoreFrom as a Store. Operations on different Latches are in no order that all goroutines agree on.
+// a Load, StoreFrom as a Store. Operations on different Latches are in no order
+// that all goroutines agree on.
 //
 // Load, Store and Update take time in O(size of T). A Load must be made again
 // only if a whole write and the start of another one fall into it; each such

@@ -20,9 +20,10 @@ import "unsafe"
 //
 // A Store or Update synchronizes before each Load, TryLoad and Version that
 // returns its result or a later one, and before each later Store and Update.
-// LoadTo counts as a Load, StoreFrom as a Store. That is all: unlike the operations of sync/atomic, those on different Values
-// are in no order that all goroutines agree on. Two goroutines that each Store
-// to one Value and then Load the other may both miss what the other stored.
+// LoadTo counts as a Load, StoreFrom as a Store. That is all: unlike the
+// operations of sync/atomic, those on different Values are in no order that all
+// goroutines agree on. Two goroutines that each Store to one Value and then Load
+// the other may both miss what the other stored.
 //
 // Load and Store take time in O(size of T). With no writer near, a Load
 // writes nothing that is shared, so readers do not slow each other. A larger T
