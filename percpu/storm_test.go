@@ -157,7 +157,7 @@ func TestStormRef(t *testing.T) {
 		}
 		calm := blow(use)
 		work(1_000_000, func(rng *rand.Rand) {
-			if use(); rng.IntN(1000) == 0 {
+			if use(); rng.IntN(50) == 0 {
 				next()
 			}
 		})

@@ -17,6 +17,7 @@ func TestTwins(t *testing.T) {
 	w := BuildTwins(t, false)
 	w.MustPass(t, "TestFaulty")
 	w.MustFind(t, "any", "TestFaulty", "the fault any is here")
+	w.patience = 0
 	for name, f := range map[string]func(testing.TB){
 		"TestFaulty did not find the fault any":    func(tb testing.TB) { w.MustFind(tb, "any", "TestFaulty", "something else") },
 		"TestParseInlining did not find the fault": func(tb testing.TB) { w.MustFind(tb, "any", "TestParseInlining", "") },
