@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/internal/gate"
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
@@ -88,11 +89,8 @@ func TestMutantGate(t *testing.T) {
 	gate.NoFence = true
 	defer func() { gate.NoFence = false }()
 	quiet := func(func()) func() { return func() {} }
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if _, late := hammerGate(quiet, some(20, time.Second/4)); late > 0 {
-			t.Logf("an Add came after Shut %d times", late)
-			return
-		}
-	}
-	t.Error("no Add came after Shut")
+	patience.Until(t, "Adds come after Shut", func() (any, bool) {
+		_, late := hammerGate(quiet, some(20, time.Second/4))
+		return late, late > 0
+	})
 }

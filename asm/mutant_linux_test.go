@@ -4,18 +4,14 @@ package asm
 
 import (
 	"testing"
-	"time"
+
+	"github.com/quiesce-go/quiesce/internal/patience"
 )
 
 // TestMutantLog_Crowd: the crowd finds that what is not restarted is wrong.
 func TestMutantLog_Crowd(t *testing.T) {
-	end := time.Now().Add(30 * time.Second)
-	try := 0
-	for ; try < 10 || time.Now().Before(end); try++ {
-		if err := crowdLog(t, loneLog); err != nil {
-			t.Logf("try %d: %v", try, err)
-			return
-		}
-	}
-	t.Errorf("nothing was wrong in %d tries", try)
+	patience.Until(t, "a record is wrong", func() (any, bool) {
+		err := crowdLog(t, loneLog)
+		return err, err != nil
+	})
 }

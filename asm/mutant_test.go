@@ -3,12 +3,13 @@
 package asm
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/internal/storm"
 )
 
@@ -39,9 +40,7 @@ func TestMutantPlainAdd(t *testing.T) {
 	}
 	const goroutines = 64
 	n := storm.Size(16_000_000) / goroutines
-	end := time.Now().Add(30 * time.Second)
-	try := 0
-	for ; try < 10 || time.Now().Before(end); try++ {
+	patience.Until(t, "adds are lost", func() (any, bool) {
 		clear(plainWords[:])
 		stop := storm.Start(t)
 		var wg sync.WaitGroup
@@ -61,12 +60,9 @@ func TestMutantPlainAdd(t *testing.T) {
 		for i := range plainWords {
 			sum += plainWords[i].n
 		}
-		if lost := int64(goroutines*n) - sum; lost != 0 {
-			t.Logf("try %d: %d of %d adds are not in the sum", try, lost, goroutines*n)
-			return
-		}
-	}
-	t.Errorf("%d times %d plain adds, and none was lost", try, goroutines*n)
+		lost := goroutines*n - int(sum)
+		return fmt.Sprintf("%d of %d are not in the sum", lost, goroutines*n), lost != 0
+	})
 }
 
 // loneLog is a mutant of Log.Write: the same stores in the buffer of the same CPU,
@@ -124,15 +120,10 @@ func TestMutantLog(t *testing.T) {
 			if m.name == "not restarted" && runtime.NumCPU() < 2 {
 				t.Skip("needs two CPUs")
 			}
-			end := time.Now().Add(30 * time.Second)
-			try := 0
-			for ; try < 10 || time.Now().Before(end); try++ {
-				if err := hammerLog(t, storm.Size(400_000), m.write, m.take); err != nil {
-					t.Logf("try %d: %v", try, err)
-					return
-				}
-			}
-			t.Errorf("nothing was wrong in %d tries", try)
+			patience.Until(t, "a record is wrong", func() (any, bool) {
+				err := hammerLog(t, storm.Size(400_000), m.write, m.take)
+				return err, err != nil
+			})
 		})
 	}
 }

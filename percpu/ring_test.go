@@ -15,6 +15,7 @@ import (
 
 	"github.com/quiesce-go/quiesce/asm"
 	"github.com/quiesce-go/quiesce/internal/buildtest"
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/internal/storm"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/percpu"
@@ -389,15 +390,10 @@ func TestMutantRing(t *testing.T) {
 		"times fall": func() ring { return unsortedRing{percpu.NewRing(1 << 14)} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			end := time.Now().Add(30 * time.Second)
-			try := 0
-			for ; try < 10 || time.Now().Before(end); try++ {
-				if err := hammerRing(t, mutant(), storm.Size(200_000)); err != nil {
-					t.Logf("try %d: %v", try, err)
-					return
-				}
-			}
-			t.Errorf("nothing was wrong in %d tries", try)
+			patience.Until(t, "a record is wrong", func() (any, bool) {
+				err := hammerRing(t, mutant(), storm.Size(200_000))
+				return err, err != nil
+			})
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/quiesce-go/quiesce/internal/patience"
 )
 
 // A Load may take this long beside writers that never rest, and what the kernel
@@ -218,16 +220,10 @@ func TestLoad_WorstTwins(t *testing.T) {
 			if twin.procs > 1 && !assembly {
 				t.Skip("needs writers that the scheduler does not stop, too")
 			}
-			for begin := time.Now(); ; {
+			patience.Until(t, "a reader that only waits is late", func() (any, bool) {
 				b := measure(twin.procs, 1, twin.loads, weak, func() { twin.store(&v.head, src, size) })
-				if !b.ok() {
-					t.Log(b)
-					return
-				}
-				if time.Since(begin) > 30*time.Second {
-					t.Fatalf("nothing is wrong with a reader that only waits: %v", b)
-				}
-			}
+				return b, !b.ok()
+			})
 		})
 	}
 }

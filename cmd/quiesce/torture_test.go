@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/quiesce-go/quiesce/internal/buildtest"
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/internal/tier"
 )
 
@@ -109,15 +111,17 @@ func TestTwins(t *testing.T) {
 					t.Skip("it takes seconds until it is stuck")
 				}
 			}
-			// It ends as soon as it has found something: that it may take minutes is for busy machines.
-			args := append([]string{"torture", "-time", "3m", "-mutant", twin.mutant}, strings.Fields(twin.args)...)
-			cmd := exec.Command(bin, args...)
-			cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
-			out, err := cmd.CombinedOutput()
-			found := strings.Contains(string(out), twin.find) || race && strings.Contains(string(out), "DATA RACE")
-			if err == nil || !found {
-				t.Errorf("torture did not find the fault %s: %v\n%s", twin.mutant, err, out)
-			}
+			patience.Until(t, "torture finds the fault "+twin.mutant, func() (any, bool) {
+				// It ends as soon as it has found something.
+				cmd := exec.Command(bin, append([]string{"torture", "-time", "1m", "-mutant", twin.mutant}, strings.Fields(twin.args)...)...)
+				cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+				out, err := cmd.CombinedOutput()
+				found := strings.Contains(string(out), twin.find) || race && strings.Contains(string(out), "DATA RACE")
+				if err != nil && found {
+					return err, true
+				}
+				return fmt.Sprintf("%v\n%s", err, out), false
+			})
 		})
 	}
 }

@@ -1,12 +1,14 @@
 package buildtest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
+
+	"github.com/quiesce-go/quiesce/internal/patience"
 )
 
 // mutantVariable names the deliberate fault of a build with the tag quiesce_mutant.
@@ -15,8 +17,7 @@ const mutantVariable = "QUIESCE_MUTANT"
 // Twins is a build of the package under test with the tag quiesce_mutant. What it runs
 // has a fault, which its tests are to find: a test that cannot fail shows nothing.
 type Twins struct {
-	bin      string
-	patience time.Duration // for how long MustFind tries
+	bin string
 }
 
 // BuildTwins builds them, with the race detector if race says so. It skips t in a twin,
@@ -30,7 +31,7 @@ func BuildTwins(t testing.TB, race bool) Twins {
 	if err != nil {
 		t.Skipf("buildtest: needs the go command to build the twins: %v", err)
 	}
-	w := Twins{filepath.Join(t.TempDir(), "twin.test.exe"), 2 * time.Minute}
+	w := Twins{filepath.Join(t.TempDir(), "twin.test.exe")}
 	args := []string{"test", "-c", "-tags", "quiesce_mutant", "-o", w.bin}
 	if race {
 		args = append(args, "-race")
@@ -53,21 +54,17 @@ func (w Twins) run(mutant, test string, flags []string) (out string, err error) 
 
 // MustFind fails t unless test fails with the fault, and prints what the regular
 // expression find matches. Whether a fault shows may depend on who runs when: the test
-// gets further tries for two minutes.
+// gets further tries (see package patience).
 func (w Twins) MustFind(t testing.TB, mutant, test, find string, flags ...string) {
 	t.Helper()
 	pattern := regexp.MustCompile(find)
-	for start, tries := time.Now(), 1; ; tries++ {
+	patience.Until(t, test+" finds the fault "+mutant, func() (any, bool) {
 		out, err := w.run(mutant, test, flags)
 		if err != nil && pattern.MatchString(out) {
-			t.Logf("found in try %d, after %v", tries, time.Since(start).Round(time.Millisecond))
-			return
+			return err, true
 		}
-		if time.Since(start) > w.patience {
-			t.Errorf("%s did not find the fault %s in %d tries: %v\n%s", test, mutant, tries, err, out)
-			return
-		}
-	}
+		return fmt.Sprintf("%v\n%s", err, out), false
+	})
 }
 
 // MustPass fails t unless test passes without a fault, in the same build.

@@ -4,6 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/quiesce-go/quiesce/internal/patience"
 )
 
 // TestFaulty fails, and says so, in a twin with a fault.
@@ -17,11 +20,12 @@ func TestTwins(t *testing.T) {
 	w := BuildTwins(t, false)
 	w.MustPass(t, "TestFaulty")
 	w.MustFind(t, "any", "TestFaulty", "the fault any is here")
-	w.patience = 0
+	defer func(d time.Duration) { patience.Limit = d }(patience.Limit)
+	patience.Limit = 0
 	for name, f := range map[string]func(testing.TB){
-		"TestFaulty did not find the fault any":    func(tb testing.TB) { w.MustFind(tb, "any", "TestFaulty", "something else") },
-		"TestParseInlining did not find the fault": func(tb testing.TB) { w.MustFind(tb, "any", "TestParseInlining", "") },
-		"TestFaulty fails without a fault":         func(tb testing.TB) { w.MustPass(tb, "TestFaulty", "-test.nosuchflag") },
+		"TestFaulty finds the fault any: not":        func(tb testing.TB) { w.MustFind(tb, "any", "TestFaulty", "something else") },
+		"TestParseInlining finds the fault any: not": func(tb testing.TB) { w.MustFind(tb, "any", "TestParseInlining", "") },
+		"TestFaulty fails without a fault":           func(tb testing.TB) { w.MustPass(tb, "TestFaulty", "-test.nosuchflag") },
 	} {
 		if r := record(t, f); !r.failed || !strings.Contains(r.log, name) {
 			t.Errorf("it says %q, want %q", r.log, name)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/examples/namespace/ns"
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -436,15 +437,12 @@ func TestMutants(t *testing.T) {
 		"early":           {ns.NewEarly, "unmounted under a walk"},
 		"twice":           {ns.NewTwice, "unmounted twice"},
 	} {
-		found := map[string]int{}
-		for start := time.Now(); found[m.want] == 0 && time.Since(start) < 20*time.Second; {
+		patience.Until(t, name+": "+m.want, func() (any, bool) {
 			var l ledger
 			d := rcu.New()
-			found = hammer(t, d, &l, m.new(d, l.mount), 200)
-		}
-		if found[m.want] == 0 {
-			t.Errorf("%s: hammer finds %v, not %q", name, found, m.want)
-		}
+			found := hammer(t, d, &l, m.new(d, l.mount), 200)
+			return found, found[m.want] > 0
+		})
 	}
 }
 

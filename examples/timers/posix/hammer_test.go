@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/examples/timers/posix"
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -184,7 +185,7 @@ func TestHammerTimers_Broken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+		cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.timeout=4m")
 		cmd.Env = append(os.Environ(), env+"=1")
 		out, err := cmd.CombinedOutput()
 		if exit := new(exec.ExitError); !errors.As(err, &exit) {
@@ -199,7 +200,7 @@ func TestHammerTimers_Broken(t *testing.T) {
 	began := time.Now()
 	// What panics leaves its section open, which the Domain would report.
 	d := rcu.New(rcu.WithLogger(slog.New(slog.DiscardHandler)))
-	err := hammer(posix.NewBroken(d), time.Minute)
+	err := hammer(posix.NewBroken(d), patience.Limit)
 	if err == nil {
 		t.Fatal("the hammer passed")
 	}
@@ -228,7 +229,7 @@ func TestHammerExpire(t *testing.T) {
 					wg.Go(func() {
 						o := tab.NewOwner()
 						defer o.Exit()
-						for time.Now().Before(ends) {
+						for time.Now().Before(ends) || calls.Load() == 0 {
 							expireOnce(t, o, &calls, &closed)
 						}
 					})
@@ -236,9 +237,6 @@ func TestHammerExpire(t *testing.T) {
 				wg.Wait()
 				closeAll(t, tab, d, goroutines)
 				closed.Store(1)
-				if calls.Load() == 0 {
-					t.Error("no callback was made")
-				}
 			})
 		})
 	}
