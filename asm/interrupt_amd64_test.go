@@ -2,7 +2,28 @@
 
 package asm
 
-import "syscall"
+import (
+	"syscall"
+	"unsafe"
+)
+
+// The operations that there are several sequences for, by the sequence's name.
+var (
+	adds = func() []namedAdd {
+		all := []namedAdd{{"seqAdd", byRegisters[adder](&addCode)}, {"seqGateAdd", byRegisters[adder](&gateCode)}}
+		if !isCgo {
+			all = append(all, namedAdd{"seqAddOurs", byRegisters[adder](&addOursCode)}, namedAdd{"seqGateAddOurs", byRegisters[adder](&gateOursCode)})
+		}
+		return all
+	}()
+	tryLocks = func() []namedTryLock {
+		all := []namedTryLock{{"seqTryLock", byRegisters[tryLocker](&lockCode)}}
+		if !isCgo {
+			all = append(all, namedTryLock{"seqTryLockOurs", byRegisters[tryLocker](&lockOursCode)})
+		}
+		return all
+	}()
+)
 
 var breakpoint = []byte{0xcc} // INT3
 
@@ -18,4 +39,14 @@ func counter(tid int, stop uint64) (uint64, error) {
 		return regs.Rip, syscall.PtraceSetRegs(tid, &regs)
 	}
 	return regs.Rip, nil
+}
+
+// armed returns the addresses of a sequence's first instructions, up to the one behind the jump if it is not armed.
+func armed(s sequence) []uint64 {
+	jump := s.cs.start + startInside
+	behind := jump + 2
+	if s.code[jump-uint64(uintptr(unsafe.Pointer(s.code)))] == 0x0f { // a far one
+		behind = jump + 6
+	}
+	return []uint64{s.cs.start, jump, behind}
 }

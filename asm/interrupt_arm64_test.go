@@ -4,6 +4,12 @@ package asm
 
 import "golang.org/x/sys/unix"
 
+// The operations that there are several sequences for, by the sequence's name.
+var (
+	adds     = []namedAdd{{"blockAdd", blockAdd}, {"gateAdd", gateAdd}}
+	tryLocks = []namedTryLock{{"blockTryLock", blockTryLock}}
+)
+
 var breakpoint = []byte{0x00, 0x00, 0x20, 0xd4} // BRK #0
 
 // counter returns the program counter of a thread that was stopped by a step or a breakpoint.
@@ -13,3 +19,6 @@ func counter(tid int, _ uint64) (uint64, error) {
 	err := unix.PtraceGetRegSetArm64(tid, general, &regs)
 	return regs.Pc, err
 }
+
+// armed returns the address of a sequence's first instruction.
+func armed(s sequence) []uint64 { return []uint64{s.cs.start} }

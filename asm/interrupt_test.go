@@ -181,6 +181,20 @@ func (a *at) Write(p []byte) (int, error) { return a.WriteAt(p, a.off) }
 
 func init() { children["interrupted"] = interrupted }
 
+type (
+	adder     = func(b *Block, i int, delta int64)
+	tryLocker = func(b *Block, i int) (*Lock, int)
+
+	namedAdd struct {
+		name string
+		do   adder
+	}
+	namedTryLock struct {
+		name string
+		do   tryLocker
+	}
+)
+
 // An interruption is an operation, and somebody else's that comes in between.
 type interruption struct {
 	name  string
@@ -235,12 +249,8 @@ func interrupted(arg string) {
 	const no = "-1"
 	here, there := fmt.Sprint(col), fmt.Sprint(cpus[1])
 	all := []interruption{
-		{"blockAdd", func() string { blockAdd(&b, 0, 1); return "" }, map[*int64]int64{word(0): 1000}, "", "", word(0), 1001},
-		{"gateAdd", func() string { gateAdd(&b, 0, 1); return "" }, map[*int64]int64{word(0): 1000}, "", "", word(0), 1001},
 		{"blockCompareAndSwap", func() string { return fmt.Sprint(blockCompareAndSwap(&b, 0, col, 0, 1)) },
 			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000},
-		{"blockTryLock", func() string { lock, _ := blockTryLock(&b, 0); return fmt.Sprint(lock != nil) },
-			map[*int64]int64{word(0): 1}, "false", "true", word(0), 1},
 		{"blockSwapTwo", func() string { return fmt.Sprint(blockSwapTwo(&b, 0, col, 0, 1, 2, 3)) },
 			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000},
 		{"blockPush", func() string { return fmt.Sprint(blockPush(&b, 0, 4, 5), *word(1)) },
@@ -252,11 +262,20 @@ func interrupted(arg string) {
 		{"logWrite", func() string { return fmt.Sprint(logWrite(&l, 2, []byte("twelve bytes")), *record(3)>>32) },
 			map[*int64]int64{record(2): 0, record(3): 7 << 32, ends(logHead): 4}, "true 7", "", ends(logHead), 8},
 	}
+	for _, op := range adds {
+		all = append(all, interruption{op.name, func() string { op.do(&b, 0, 1); return "" },
+			map[*int64]int64{word(0): 1000}, "", "", word(0), 1001})
+	}
+	for _, op := range tryLocks {
+		all = append(all, interruption{op.name, func() string { lock, _ := op.do(&b, 0); return fmt.Sprint(lock != nil) },
+			map[*int64]int64{word(0): 1}, "false", "true", word(0), 1})
+	}
 	for _, op := range all {
 		var cs *csDescriptor
+		var first []uint64
 		for _, s := range sequences() {
 			if s.name == op.name {
-				cs = s.cs
+				cs, first = s.cs, armed(s)
 			}
 		}
 		o := order{Start: cs.start, Length: cs.length, CPU: -1}
@@ -265,6 +284,8 @@ func interrupted(arg string) {
 		silent.length = 0 // nothing is in the sequence
 		// do has the operation run, from a state that is always the same, as ordered.
 		do := func(o order) (result string) {
+			_ = moveTo(0, col)
+			op.run() // so that the thread knows where it is
 			for c := range columns {
 				for i := range 16 {
 					*b.lease.Load().word(tierRSEQ, c, i) = 0
@@ -275,20 +296,22 @@ func interrupted(arg string) {
 				*ends(i) = 0
 			}
 			*ends(logHead) = 2
-			_ = moveTo(0, col)
 			_ = binary.Write(&at{orders, 0}, binary.NativeEndian, o)
 			unix.RawSyscall(unix.SYS_TGKILL, uintptr(unix.Getpid()), uintptr(unix.Gettid()), uintptr(unix.SIGUSR1))
 			return op.run()
 		}
+		// The way through is told from where it has seen that it is armed: whoever looks on takes that away.
 		*cs = silent
-		do(o)
+		behind := first[len(first)-1]
+		do(order{Start: behind, Length: o.Start + o.Length - behind, CPU: -1})
 		var path answer
 		_ = binary.Read(&at{orders, answerAt}, binary.NativeEndian, &path)
+		way := append(first[:len(first)-1], path[:slices.Index(path[:], 0)]...)
 		if arg == "false" {
 			*cs = telling
 		}
 		stops, wrong := 0, 0
-		for _, o.At = range path[:slices.Index(path[:], 0)] {
+		for _, o.At = range way {
 			o.CPU, o.Change = -1, [4]change{}
 			n := 0
 			for w, v := range op.other {

@@ -111,8 +111,7 @@ commit:
 	MOVQ R14, AX
 	LEAQ ·logCS(SB), DX
 	XORL BX, BX
-	DECL R8
-	JNE  rearm
+	REARM(rearm)
 
 slow:
 	JMP ·logSlow(SB)

@@ -6,14 +6,17 @@
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·casCS(SB), NOPTR, $32
 GLOBL ·lockCS(SB), NOPTR, $32
+GLOBL ·lockOursCS(SB), NOPTR, $32
 GLOBL ·twoCS(SB), NOPTR, $32
 GLOBL ·pushCS(SB), NOPTR, $32
 GLOBL ·popCS(SB), NOPTR, $32
 GLOBL ·withinCS(SB), NOPTR, $32
 DATA ·casCode(SB)/8, $·blockCompareAndSwap(SB)
 GLOBL ·casCode(SB), NOPTR|RODATA, $8
-DATA ·lockCode(SB)/8, $·blockTryLock(SB)
+DATA ·lockCode(SB)/8, $·seqTryLock(SB)
 GLOBL ·lockCode(SB), NOPTR|RODATA, $8
+DATA ·lockOursCode(SB)/8, $·seqTryLockOurs(SB)
+GLOBL ·lockOursCode(SB), NOPTR|RODATA, $8
 DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
 GLOBL ·twoCode(SB), NOPTR|RODATA, $8
 DATA ·pushCode(SB)/8, $·blockPush(SB)
@@ -61,12 +64,12 @@ no:
 	MOVQ NO, ret+40(FP)
 	RET
 
-// func blockTryLock(b *Block, i int) (l *Lock, slot int)
+// seqTryLock is blockTryLock(b *Block, i int) (l *Lock, slot int), called by registers:
 //
 //	if w[i] != 0 { return nil, 0 }
 //	w[i] = 1
-TEXT ·blockTryLock(SB), NOSPLIT|NOFRAME, $0-32
-	LOAD_BLOCK(·lockCS, slow)
+TEXT ·seqTryLock(SB), NOSPLIT|NOFRAME, $0-0
+	LOAD_REGISTERS(·lockCS, slow)
 	MOVL $1, R9
 
 rearm:
@@ -76,19 +79,42 @@ rearm:
 	CMPQ (R13)(CX*1), $0
 	JNE  no
 	MOVQ R9, (R13)(CX*1)
-	MOVQ R11, ret1+24(FP)
-	ADDQ R13, CX
-	MOVQ CX, ret+16(FP)
+	LEAQ (R13)(CX*1), AX
+	MOVQ R11, BX
 	RET
 	AGAIN(rearm)
 
 slow:
-	JMP ·blockTryLockSlow(SB)
+	GO(·blockTryLockGo)
 
 no:
-	XORL CX, CX
-	MOVQ CX, ret+16(FP)
-	MOVQ CX, ret1+24(FP)
+	XORL AX, AX
+	XORL BX, BX
+	RET
+
+// seqTryLockOurs is seqTryLock without cgo.
+TEXT ·seqTryLockOurs(SB), NOSPLIT|NOFRAME, $0-0
+	LOAD_OURS(·lockOursCS, slow)
+	MOVL $1, R9
+
+rearm:
+	ARM_OURS(slow)
+	MOVQ CX, R11
+	SHLQ $16, CX
+	CMPQ (R13)(CX*1), $0
+	JNE  no
+	MOVQ R9, (R13)(CX*1)
+	LEAQ (R13)(CX*1), AX
+	MOVQ R11, BX
+	RET
+	AGAIN_OURS(rearm, slow)
+
+slow:
+	GO(·blockTryLockGo)
+
+no:
+	XORL AX, AX
+	XORL BX, BX
 	RET
 
 // func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int

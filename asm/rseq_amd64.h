@@ -42,9 +42,15 @@
 
 // ARM begins a sequence: what follows restarts at the abort handler. It leaves
 // the CPU number in CX and the address of word i in column 0 in R13, or goes to
-// cannot. The load of b.base belongs to the sequence: pairs with Gate.Shut.
+// cannot, or to AGAIN's arm if the sequence is not armed. The load of b.base belongs
+// to the sequence: pairs with Gate.Shut.
+//
+// A thread that was not interrupted since it last ran this sequence finds the
+// descriptor where it left it. The comparison is the first instruction of the
+// sequence: what interrupts before it takes the descriptor away, or aborts too.
 #define ARM(cannot) \
-	MOVQ DX, 8(AX) \
+	CMPQ DX, 8(AX) \
+	JNE  arm \
 	MOVL 4(AX), CX \
 	CMPL CX, R10 \
 	JCC  cannot \
@@ -56,5 +62,66 @@
 // AGAIN is the abort handler.
 #define AGAIN(rearm) \
 	SIGNATURE \
+	REARM(rearm)
+
+#define REARM(rearm) \
+arm: \
+	MOVQ DX, 8(AX) \
 	DECL R8 \
 	JNE  rearm
+
+// LOAD_REGISTERS is LOAD_BLOCK for what is called by registers (calls_amd64_unsafe.go).
+#define LOAD_REGISTERS(cs, cannot) \
+	MOVQ AX, SI \
+	SHLQ $3, BX \
+	LOAD_THREAD(cs, cannot)
+
+// GO goes on in a Go function with the same arguments; f is the variable that has it. It
+// undoes what LOAD_REGISTERS did to b and i.
+#define GO(f) \
+	MOVQ SI, AX \
+	SARQ $3, BX \
+	MOVQ f(SB), DX \
+	JMP  (DX)
+
+// What follows is for sequences in programs without cgo, where all of m.tls but its first
+// word is ours. FS:8 has the number of the CPU that the thread was on last, below that
+// of the columns. The way to a word starts there and is a load shorter: the number in the
+// area is only compared with it.
+
+// LOAD_OURS is LOAD_REGISTERS that also puts that number into CX.
+#define LOAD_OURS(cs, cannot) \
+	MOVQ AX, SI \
+	SHLQ $3, BX \
+	MOVL ·rseqColumns(SB), R10 \
+	TESTL R10, R10 \
+	JEQ  cannot \
+	MOVQ 0(FS), AX \
+	TESTQ AX, AX \
+	JEQ  cannot \
+	MOVL 8(FS), CX \
+	MOVL RETRIES, R8 \
+	LEAQ cs(SB), DX
+
+// ARM_OURS is ARM, which goes to AGAIN_OURS's other if the thread has moved.
+#define ARM_OURS(cannot) \
+	CMPQ DX, 8(AX) \
+	JNE  arm \
+	CMPL CX, 4(AX) \
+	JNE  other \
+	MOVQ (SI), R13 \
+	TESTQ R13, R13 \
+	JEQ  cannot \
+	ADDQ BX, R13
+
+// AGAIN_OURS is AGAIN.
+#define AGAIN_OURS(rearm, cannot) \
+other: \
+	MOVL 4(AX), CX \
+	CMPL CX, R10 \
+	JCC  cannot \
+	MOVL CX, 8(FS) \
+	JMP  rearm \
+	SIGNATURE \
+	MOVL 8(FS), CX \
+	REARM(rearm)

@@ -6,29 +6,37 @@
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·addCS(SB), NOPTR, $32
 GLOBL ·gateCS(SB), NOPTR, $32
+GLOBL ·addOursCS(SB), NOPTR, $32
+GLOBL ·gateOursCS(SB), NOPTR, $32
 GLOBL ·probeCS(SB), NOPTR, $32
-DATA ·addCode(SB)/8, $·blockAdd(SB)
+DATA ·addCode(SB)/8, $·seqAdd(SB)
 GLOBL ·addCode(SB), NOPTR|RODATA, $8
-DATA ·gateCode(SB)/8, $·gateAdd(SB)
+DATA ·gateCode(SB)/8, $·seqGateAdd(SB)
 GLOBL ·gateCode(SB), NOPTR|RODATA, $8
+DATA ·addOursCode(SB)/8, $·seqAddOurs(SB)
+GLOBL ·addOursCode(SB), NOPTR|RODATA, $8
+DATA ·gateOursCode(SB)/8, $·seqGateAddOurs(SB)
+GLOBL ·gateOursCode(SB), NOPTR|RODATA, $8
 DATA ·probeCode(SB)/8, $·rseqProbe(SB)
 GLOBL ·probeCode(SB), NOPTR|RODATA, $8
+DATA ·checkCode(SB)/8, $·seqCheck(SB)
+GLOBL ·checkCode(SB), NOPTR|RODATA, $8
 
-// A sequence starts behind the store of its descriptor's address and is over
-// with its last instruction, the only store. If the thread was preempted,
+// A sequence starts with the comparison that finds its descriptor's address in the
+// area and is over with its last instruction, the only store. If the thread was preempted,
 // moved or signalled in between, the kernel lets it go on at the abort label.
 // Nothing clears the descriptor's address afterwards: outside the sequence it
 // means nothing, and the kernel clears it when it looks.
 
-// func blockAdd(b *Block, i int, delta int64)
+// seqAdd is blockAdd(b *Block, i int, delta int64), called by registers:
 //
 //	if cpu := area.cpu; cpu < rseqColumns { b.base[cpu<<16 + i*8] += delta }
 //
 // None needed on TSO: the add is a store, not passed by earlier loads or
 // stores. It may be passed by later loads; Fence orders those.
-TEXT ·blockAdd(SB), NOSPLIT|NOFRAME, $0-24
-	LOAD_BLOCK(·addCS, slow)
-	MOVQ delta+16(FP), DI
+TEXT ·seqAdd(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ CX, DI
+	LOAD_REGISTERS(·addCS, slow)
 
 rearm:
 	ARM(slow)
@@ -38,14 +46,29 @@ rearm:
 	AGAIN(rearm)
 
 slow:
-	JMP ·blockAddSlow(SB)
+	MOVQ DI, CX
+	GO(·blockAddGo)
 
-// func gateAdd(b *Block, i int, delta int64)
-//
-// blockAdd with another slow path.
-TEXT ·gateAdd(SB), NOSPLIT|NOFRAME, $0-24
-	LOAD_BLOCK(·gateCS, slow)
-	MOVQ delta+16(FP), DI
+// seqAddOurs is seqAdd without cgo.
+TEXT ·seqAddOurs(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ CX, DI
+	LOAD_OURS(·addOursCS, slow)
+
+rearm:
+	ARM_OURS(slow)
+	SHLQ $16, CX
+	ADDQ DI, (R13)(CX*1)
+	RET
+	AGAIN_OURS(rearm, slow)
+
+slow:
+	MOVQ DI, CX
+	GO(·blockAddGo)
+
+// seqGateAdd is gateAdd: blockAdd with another slow path.
+TEXT ·seqGateAdd(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ CX, DI
+	LOAD_REGISTERS(·gateCS, slow)
 
 rearm:
 	ARM(slow)
@@ -55,7 +78,31 @@ rearm:
 	AGAIN(rearm)
 
 slow:
-	JMP ·gateAddSlow(SB)
+	MOVQ DI, CX
+	GO(·gateAddGo)
+
+// seqGateAddOurs is seqGateAdd without cgo.
+TEXT ·seqGateAddOurs(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ CX, DI
+	LOAD_OURS(·gateOursCS, slow)
+
+rearm:
+	ARM_OURS(slow)
+	SHLQ $16, CX
+	ADDQ DI, (R13)(CX*1)
+	RET
+	AGAIN_OURS(rearm, slow)
+
+slow:
+	MOVQ DI, CX
+	GO(·gateAddGo)
+
+// seqCheck is func(a, b, c int) (int, int, int).
+TEXT ·seqCheck(SB), NOSPLIT|NOFRAME, $0-0
+	LEAQ (AX)(BX*2), AX
+	LEAQ (BX)(CX*4), BX
+	LEAQ (CX)(CX*8), CX
+	RET
 
 // func areaCPU() int64
 TEXT ·areaCPU(SB), NOSPLIT|NOFRAME, $0-8
@@ -73,6 +120,12 @@ none:
 // func getArea() unsafe.Pointer
 TEXT ·getArea(SB), NOSPLIT|NOFRAME, $0-8
 	LOAD_AREA
+	MOVQ AX, ret+0(FP)
+	RET
+
+// func guess() uintptr
+TEXT ·guess(SB), NOSPLIT|NOFRAME, $0-8
+	MOVQ 8(FS), AX
 	MOVQ AX, ret+0(FP)
 	RET
 
@@ -96,6 +149,7 @@ TEXT ·rseqProbe(SB), NOSPLIT|NOFRAME, $0-9
 	MOVQ n+0(FP), CX
 	LEAQ ·probeCS(SB), DX
 	MOVQ DX, 8(AX)
+	CMPQ DX, 8(AX) // where sequences start
 
 spin:
 	DECQ CX

@@ -20,16 +20,18 @@ const rseqSignature = 0x53053053
 var signatureBytes = []byte{0x0f, 0xb9, 0x3d, 0x53, 0x30, 0x05, 0x53}
 
 // How the code of a sequence begins and ends, for findSequences.
+const startInside = 4 // bytes of startBytes that belong to the sequence
+
 var (
-	armBytes    = []byte{0x48, 0x89, 0x50, 0x08}       // MOVQ DX, 8(AX)
+	startBytes  = []byte{0x48, 0x3b, 0x50, 0x08}       // CMPQ DX, 8(AX)
 	addCommit   = []byte{0x49, 0x01, 0x7c, 0x0d, 0x00} // ADDQ DI, (R13)(CX*1)
 	storeCommit = []byte{0x4d, 0x89, 0x4c, 0x0d, 0x00} // MOVQ R9, (R13)(CX*1)
 	stackCommit = []byte{0x4c, 0x89, 0x09}             // MOVQ R9, (CX)
 	probeCommit = []byte{0xc6, 0x44, 0x24, 0x10, 0x00} // MOVB $0, ret+8(FP)
 )
 
-// layoutCheck tests that FS:0, which is m.tls[1], is a word of this thread's m that
-// nobody uses. (Under libc it is the thread pointer itself, as the ABI wants.)
+// layoutCheck tests that FS:0 and FS:8, which are m.tls[1] and m.tls[2], are words of this
+// thread's m that nobody uses. (Under libc FS:0 is the thread pointer itself, as the ABI wants.)
 func layoutCheck() error {
 	pin.Pin()
 	defer pin.Unpin()
@@ -42,8 +44,11 @@ func layoutCheck() error {
 	if fs <= m || fs-m > mSize {
 		return errors.New("FS does not point into the runtime's m")
 	}
-	if getArea() != nil {
-		return errors.New("FS:0 is in use")
+	if getArea() != nil || guess() != 0 {
+		return errors.New("FS:0 or FS:8 is in use")
 	}
 	return nil
 }
+
+// guess returns FS:8.
+func guess() uintptr

@@ -18,8 +18,10 @@ const rseqSignature = 0xd428bc00
 var signatureBytes = []byte{0x00, 0xbc, 0x28, 0xd4}
 
 // How the code of a sequence begins and ends, for findSequences.
+const startInside = 0 // bytes of startBytes that belong to the sequence
+
 var (
-	armBytes    = []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
+	startBytes  = []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
 	addCommit   = []byte{0xca, 0xfc, 0x9f, 0xc8} // STLR R10, (R6)
 	storeCommit = addCommit
 	stackCommit = addCommit
@@ -47,3 +49,14 @@ func layoutCheck() error {
 
 // rawArea returns TPIDR_EL0.
 func rawArea() unsafe.Pointer
+
+const calls = true // everything is called by its name
+
+const nameAdd, nameGateAdd, nameTryLock = "blockAdd", "gateAdd", "blockTryLock"
+
+func sequencesOurs() []sequence { return nil }
+
+// See rseq_asm.go.
+func blockAdd(b *Block, i int, delta int64)
+func gateAdd(b *Block, i int, delta int64)
+func blockTryLock(b *Block, i int) (*Lock, int)

@@ -4,21 +4,19 @@ package asm
 
 import "unsafe"
 
-// blockAdd adds delta to word i of b in the column of the CPU it runs on. It
-// touches that word and the thread's rseq area. Where it cannot it jumps to
-// blockAddSlow, so that callers inline to this one call.
+// What is declared for each architecture apart, because on amd64 it is called by
+// registers (see calls_amd64_unsafe.go):
 //
-// b escapes: blockAddSlow, which the compiler does not see behind it, may
-// allocate for it.
-func blockAdd(b *Block, i int, delta int64)
-
-// gateAdd is blockAdd that jumps to gateAddSlow instead.
-func gateAdd(b *Block, i int, delta int64)
-
-// blockTryLock takes the lock at word i in the column of the CPU it runs on and
-// returns it and the column, or nil. Where it cannot it jumps to
+// blockAdd(b *Block, i int, delta int64) adds delta to word i of b in the column of
+// the CPU it runs on. It touches that word and the thread's rseq area. Where it cannot
+// it jumps to blockAddSlow, so that callers inline to this one call. b escapes:
+// blockAddSlow may allocate for it.
+//
+// gateAdd(b *Block, i int, delta int64) is blockAdd that jumps to gateAddSlow instead.
+//
+// blockTryLock(b *Block, i int) (*Lock, int) takes the lock at word i in the column of
+// the CPU it runs on and returns it and the column, or nil. Where it cannot it jumps to
 // blockTryLockSlow.
-func blockTryLock(b *Block, i int) (*Lock, int)
 
 // The other operations return the column they worked in, or one of two negative
 // numbers: seqNo, the condition did not hold, or seqCannot, no sequence could

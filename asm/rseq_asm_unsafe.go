@@ -8,9 +8,9 @@ package asm
 // Runtime facts, with Go 1.26 and 1.27 tested (the build constraint above ends
 // with the newest tested release):
 //
-//   - Without cgo nobody else registers rseq, and the runtime leaves a word of
+//   - Without cgo nobody else registers rseq, and the runtime leaves words of
 //     thread-local storage to us: on amd64 FS points at m.tls+8, where only
-//     FS:-8 (g) is used; FS:0 is zero on a new thread. On arm64 TPIDR_EL0 is
+//     FS:-8 (g) is used; FS:0 and FS:8 are zero on a new thread. On arm64 TPIDR_EL0 is
 //     not used, but clone copies it, so an area names the m it belongs to.
 //   - g.m is at offset 48 of g.
 //   - A goroutine is never preempted by the scheduler inside assembly, and
@@ -250,6 +250,9 @@ func rseqInfo() RSEQInfo {
 // calling thread registered if they do. Until setRSEQColumns opens the columns,
 // and for good if this fails, no sequence looks at an area.
 func rseqStart() error {
+	if !calls {
+		return errors.New("the compiler passes arguments in an unknown way")
+	}
 	if err := findSequences(); err != nil {
 		return err
 	}
@@ -381,8 +384,8 @@ func alarm(after int64) (timer int32, failed string, errno unix.Errno) {
 }
 
 // A sequence ties a function of the assembly to its descriptor, the kernel's
-// struct rseq_cs: where the sequence starts (behind the store of the
-// descriptor's address), where it has committed, and where to go on abort
+// struct rseq_cs: where the sequence starts (where the descriptor's address was stored
+// or, on amd64, is compared), where it has committed, and where to go on abort
 // (behind the signature). The offsets depend on the assembler, so they are not
 // written down but found in the code.
 type sequence struct {
@@ -392,7 +395,7 @@ type sequence struct {
 	commit []byte
 }
 
-const sequenceLen = 384
+const sequenceLen = 512
 
 type csDescriptor struct {
 	version, flags uint32
@@ -408,18 +411,18 @@ var (
 )
 
 func sequences() []sequence {
-	return []sequence{
-		{"blockAdd", addCode, &addCS, addCommit},
-		{"gateAdd", gateCode, &gateCS, addCommit},
+	return append(sequencesOurs(), []sequence{
+		{nameAdd, addCode, &addCS, addCommit},
+		{nameGateAdd, gateCode, &gateCS, addCommit},
 		{"rseqProbe", probeCode, &probeCS, probeCommit},
 		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
-		{"blockTryLock", lockCode, &lockCS, storeCommit},
+		{nameTryLock, lockCode, &lockCS, storeCommit},
 		{"blockSwapTwo", twoCode, &twoCS, stackCommit},
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},
 		{"blockAddWithin", withinCode, &withinCS, storeCommit},
 		{"logWrite", logCode, &logCS, stackCommit},
-	}
+	}...)
 }
 
 // findSequences fills the descriptors. It runs before any sequence does.
@@ -441,7 +444,7 @@ func findSequences() error {
 // beginning of code.
 func describe(code, commit []byte) (d csDescriptor, ok bool) {
 	at := 0
-	for _, mark := range [][]byte{armBytes, commit, signatureBytes} {
+	for _, mark := range [][]byte{startBytes, commit, signatureBytes} {
 		i := bytes.Index(code[at:], mark)
 		if i < 0 {
 			return csDescriptor{}, false
@@ -449,7 +452,7 @@ func describe(code, commit []byte) (d csDescriptor, ok bool) {
 		at += i + len(mark)
 		switch {
 		case d.start == 0:
-			d.start = uint64(at)
+			d.start = uint64(at - startInside)
 		case d.length == 0:
 			d.length = uint64(at) - d.start
 		default:

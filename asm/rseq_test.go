@@ -43,13 +43,13 @@ func TestFindSequences(t *testing.T) {
 			t.Errorf("%s: version %d, flags %d", s.name, s.cs.version, s.cs.flags)
 		case start >= end || end >= abort || abort >= sequenceLen:
 			t.Errorf("%s: from %d to %d, abort at %d", s.name, start, end, abort)
-		case !bytes.HasSuffix(code[:start], armBytes):
+		case !bytes.HasSuffix(code[:start+startInside], startBytes):
 			t.Errorf("%s: begins behind % x", s.name, code[:start])
 		case !bytes.HasSuffix(code[:end], s.commit):
 			t.Errorf("%s: ends behind % x", s.name, code[:end])
 		case !bytes.HasSuffix(code[:abort], signatureBytes):
 			t.Errorf("%s: the abort handler is behind % x", s.name, code[:abort])
-		case bytes.Count(code[:abort], armBytes) != 1 || bytes.Count(code[:end], s.commit) != 1:
+		case bytes.Count(code[:abort], startBytes) != 1 || bytes.Count(code[:end], s.commit) != 1:
 			t.Errorf("%s: what marks the sequence is there more than once: % x", s.name, code[:abort])
 		case uintptr(unsafe.Pointer(s.cs))%32 != 0:
 			t.Errorf("%s: the descriptor at %p is not aligned", s.name, s.cs)
@@ -66,7 +66,7 @@ func TestFindSequences_Moved(t *testing.T) {
 			t.Fatalf("%s is not found", s.name)
 		}
 		end := d.start + d.length
-		for name, at := range map[string]uint64{"arm": d.start - 1, "commit": end - 1, "signature": d.abort - 1} {
+		for name, at := range map[string]uint64{"start": d.start + startInside - 1, "commit": end - 1, "signature": d.abort - 1} {
 			code := *s.code
 			code[at] ^= 0x80
 			if got, ok := describe(code[:d.abort], s.commit); ok {
@@ -122,7 +122,7 @@ func TestSequences_Compiled(t *testing.T) {
 				t.Errorf("%s: there is no instruction at its %s, %#x\n%s", s.name, name, offset, text)
 			}
 		}
-		if !strings.HasPrefix(at[end], "RET") && !strings.Contains(at[end], "ret+") && !strings.Contains(at[end], "(SP)") && !strings.Contains(at[end], "(RSP)") {
+		if !strings.HasPrefix(at[end], "RET") && !strings.HasSuffix(at[end], ", AX") && !strings.Contains(at[end], "ret+") && !strings.Contains(at[end], "(SP)") && !strings.Contains(at[end], "(RSP)") {
 			t.Errorf("%s: behind the commit is %s", s.name, at[end])
 		}
 		stores := 0

@@ -66,48 +66,45 @@ func TestBlock_Twins(t *testing.T) {
 				}
 				return [2]int64{}
 			}
-			switch rng.IntN(8) {
+			switch rng.IntN(7) {
 			case 0:
-				name = "blockAdd"
-				blockAdd(&b, i, v)
+				op := adds[rng.IntN(len(adds))]
+				name = op.name
+				op.do(&b, i, v)
 				got, want = result(true, 0), result(true, 0)
 				atomic.AddInt64(l.word(tierShared, col, i), v)
 			case 1:
-				name = "gateAdd"
-				gateAdd(&b, i, v)
-				got, want = result(true, 0), result(true, 0)
-				atomic.AddInt64(l.word(tierShared, col, i), v)
-			case 2:
 				name = "blockCompareAndSwap"
 				got = result(asm(func() int { return blockCompareAndSwap(&b, i, c, old, v) }), 0)
 				want = result(sameCol(c, func() bool { return byGo.swap(i, old, v) }), 0)
-			case 3:
+			case 2:
 				if name = "blockSwapTwo"; i == j {
 					continue
 				}
 				got = result(asm(func() int { return blockSwapTwo(&b, i, c, old, v, j, ^v) }), 0)
 				want = result(sameCol(c, func() bool { return byGo.swapTwo(i, old, v, j, ^v) }), 0)
-			case 4:
+			case 3:
 				name = "blockPush"
 				got = result(asm(func() int { return blockPush(&b, stack, depth, v) }), 0)
 				want = result(byGo.push(stack, depth, v), 0)
-			case 5:
+			case 4:
 				name = "blockPop"
 				var x int64
 				ok := asm(func() (c int) { c, x = blockPop(&b, stack); return c })
 				got = result(ok, x)
 				x, ok = byGo.pop(stack)
 				want = result(ok, x)
-			case 6:
+			case 5:
 				name = "blockAddWithin"
 				bound := []int64{1, 2, 1 << 33, math.MaxInt64}[rng.IntN(4)]
 				got = result(asm(func() int { return blockAddWithin(&b, i, v, -bound, bound) }), 0)
 				want = result(byGo.addWithin(i, v, bound), 0)
-			case 7:
-				name = "blockTryLock"
-				lk, slot := blockTryLock(&b, lock)
+			case 6:
+				op := tryLocks[rng.IntN(len(tryLocks))]
+				name = op.name
+				lk, slot := op.do(&b, lock)
 				if slot >= columns {
-					t.Fatal("blockTryLock fell back") // aborted 64 times in a row, with nobody to do that
+					t.Fatal(name, " fell back") // aborted 64 times in a row, with nobody to do that
 				}
 				got = result(lk != nil && lk == b.lockAt(col, lock), int64(slot))
 				want = result(atomic.CompareAndSwapInt64(l.word(tierShared, col, lock), 0, 1), int64(col))

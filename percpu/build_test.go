@@ -2,7 +2,6 @@ package percpu_test
 
 import (
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,19 +36,12 @@ func TestCounter_Compiled(t *testing.T) {
 		t.Errorf("%d functions, want 3", len(functions))
 	}
 	for _, code := range functions {
-		var calls []string
-		for _, m := range callLine.FindAllStringSubmatch(code, -1) {
-			if !strings.HasPrefix(m[1], "runtime.morestack") {
-				calls = append(calls, m[1])
-			}
-		}
+		calls := buildtest.Calls(code)
 		if len(calls) != 1 || !strings.Contains(calls[0], "asm.blockAdd") {
 			t.Errorf("it calls %q, want asm.blockAdd alone\n%s", calls, code)
 		}
 	}
 }
-
-var callLine = regexp.MustCompile(`\bCALL (\S+)`)
 
 // TestVet_Copied: go vet tells of each copy in testdata/copied.
 func TestVet_Copied(t *testing.T) {

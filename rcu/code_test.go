@@ -63,16 +63,6 @@ func instructions(t *testing.T, function string) []string {
 	return list
 }
 
-// calls returns the functions that code calls, but for the one that grows the stack.
-func calls(code []string) (names []string) {
-	for _, c := range code {
-		if name, ok := strings.CutPrefix(c, "CALL "); ok && !strings.Contains(c, "morestack") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // On amd64 a Reader's announcements are plain stores. The compiler must neither drop them nor move
 // them past the section, and must not make them locked instructions.
 func TestCodeGeneration(t *testing.T) {
@@ -112,13 +102,13 @@ func TestCodeGeneration(t *testing.T) {
 			if at := find(`XCHG|LOCK|FENCE`); len(at) > 0 {
 				t.Errorf("%s in a section:\n%s", code[at[0]], all)
 			}
-			if c := calls(code); len(c) != 2 || !strings.Contains(c[0], "lockSlow") || !strings.Contains(c[1], "unlockSlow") {
+			if c := buildtest.Calls(all); len(c) != 2 || !strings.Contains(c[0], "lockSlow") || !strings.Contains(c[1], "unlockSlow") {
 				t.Errorf("calls of %q in a section, not just of the slow paths:\n%s", c, all)
 			}
 		})
 	}
 	t.Run("probeGuard", func(t *testing.T) {
-		if c := calls(instructions(t, "probeGuard")); len(c) != 2 || !strings.Contains(c[0], "blockAdd") || c[0] != c[1] {
+		if c := buildtest.Calls(strings.Join(instructions(t, "probeGuard"), "\n")); len(c) != 2 || !strings.Contains(c[0], "blockAdd") || c[0] != c[1] {
 			t.Errorf("a section of a Guard calls %q", c)
 		}
 	})

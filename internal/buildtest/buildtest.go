@@ -65,6 +65,27 @@ func Disassemble(t testing.TB, pkg, symRegexp string, env ...string) string {
 	return string(out)
 }
 
+var callLine = regexp.MustCompile(`(?m)\b(?:MOVQ|MOVD) (\S+)\(SB\), (?:DX|R26)\b|\b(?:CALL) (\S+)`)
+
+// Calls returns what the code that Disassemble gave for a function calls, in the order
+// of the code, but for the function that grows the stack. Of a call of a func value it
+// has the variable that the value was taken from.
+func Calls(code string) (names []string) {
+	variable := ""
+	for _, m := range callLine.FindAllStringSubmatch(code, -1) {
+		switch name := m[2]; {
+		case name == "":
+			variable = m[1]
+		case strings.HasPrefix(name, "runtime.morestack"):
+		case !strings.HasSuffix(name, "(SB)"): // by a register
+			names = append(names, variable)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Inlined fails the test for each of the named functions of package pkg that
 // the compiler cannot inline, with the compiler's reason. A name is written as
 // the compiler prints it, without type arguments: "New", "(*Counter).Add",

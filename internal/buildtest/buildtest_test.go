@@ -154,3 +154,18 @@ func (r *recorder) Skipf(format string, args ...any) {
 	r.log += fmt.Sprintf(format, args...) + "\n"
 	runtime.Goexit()
 }
+
+func TestCalls(t *testing.T) {
+	code := `TEXT p.f(SB) f.go
+	  f.go:1	0x1	00	MOVQ p.fn(SB), DX
+	  f.go:1	0x2	00	MOVQ 0(DX), SI
+	  f.go:1	0x3	00	CALL SI
+	  f.go:2	0x4	00	CALL p.g(SB)
+	  f.go:3	0x5	00	CALL runtime.morestack_noctxt.abi0(SB)
+	  f.go:4	0x6	00	MOVD p.fn2(SB), R26
+	  f.go:4	0x7	00	CALL (R0)
+`
+	if got, want := fmt.Sprint(Calls(code)), "[p.fn p.g(SB) p.fn2]"; got != want {
+		t.Errorf("Calls is %s, want %s", got, want)
+	}
+}

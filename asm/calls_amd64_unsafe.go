@@ -1,0 +1,83 @@
+//go:build linux && !android && amd64 && gc && !purego && !race && !go1.28
+
+package asm
+
+// This file makes func values of functions of the assembly. A call of a function of
+// the assembly by its name goes through a wrapper that the linker makes, which has the
+// arguments on the stack. A func value is called with the arguments in registers,
+// without one: a quarter of the time of an Add (docs/rseq.md). The registers are those
+// of the compiler's internal calling convention, AX, BX, CX for the first three words
+// and the same for results; R14, X15, SP and BP are to be left as they are. A func
+// value is a pointer to a word with the address of the code.
+
+import "unsafe"
+
+// See rseq_asm.go. They are written by init only.
+var (
+	blockAdd     func(b *Block, i int, delta int64)
+	gateAdd      func(b *Block, i int, delta int64)
+	blockTryLock func(b *Block, i int) (l *Lock, slot int)
+)
+
+// Where they jump to when a sequence cannot be used. Read by the assembly.
+var (
+	blockAddGo     = blockAddSlow
+	gateAddGo      = gateAddSlow
+	blockTryLockGo = blockTryLockSlow
+)
+
+// calls reports whether the compiler passes arguments and results as the assembly
+// expects. Where it does not, there are no restartable sequences.
+var calls = checkCalls(byRegisters[func(a, b, c int) (int, int, int)](&checkCode))
+
+func checkCalls(f func(a, b, c int) (int, int, int)) bool {
+	x, y, z := f(1, 10, 100)
+	return x == 21 && y == 410 && z == 900
+}
+
+func init() {
+	switch {
+	case !calls:
+		blockAdd, gateAdd, blockTryLock = blockAddGo, gateAddGo, blockTryLockGo
+	case isCgo:
+		blockAdd = byRegisters[func(*Block, int, int64)](&addCode)
+		gateAdd = byRegisters[func(*Block, int, int64)](&gateCode)
+		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockCode)
+	default:
+		blockAdd = byRegisters[func(*Block, int, int64)](&addOursCode)
+		gateAdd = byRegisters[func(*Block, int, int64)](&gateOursCode)
+		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockOursCode)
+	}
+}
+
+// byRegisters returns the function whose code's address is in the word at code.
+func byRegisters[F any](code **[sequenceLen]byte) F { return *(*F)(unsafe.Pointer(&code)) }
+
+// Defined in the assembly.
+var (
+	addOursCS, gateOursCS, lockOursCS                  csDescriptor
+	addOursCode, gateOursCode, lockOursCode, checkCode *[sequenceLen]byte
+)
+
+// sequencesOurs returns the sequences that only programs without cgo have.
+func sequencesOurs() []sequence {
+	if isCgo {
+		return nil
+	}
+	return []sequence{
+		{"seqAddOurs", addOursCode, &addOursCS, addCommit},
+		{"seqGateAddOurs", gateOursCode, &gateOursCS, addCommit},
+		{"seqTryLockOurs", lockOursCode, &lockOursCS, storeCommit},
+	}
+}
+
+const nameAdd, nameGateAdd, nameTryLock = "seqAdd", "seqGateAdd", "seqTryLock"
+
+// Code that is not to be called by these names.
+func seqAdd()
+func seqAddOurs()
+func seqGateAdd()
+func seqGateAddOurs()
+func seqTryLock()
+func seqTryLockOurs()
+func seqCheck()
