@@ -66,7 +66,7 @@ func TestHammerPairs(t *testing.T) {
 					for mine = mine[:0]; len(mine) < window/2; {
 						id, err := x.AllocFunc(lo, lo+window, func(id int) *thing {
 							if inUse[w][id-lo] {
-								t.Errorf("%d was given out before its last thing was freed", id)
+								run.Errorf("%d was given out before its last thing was freed", id)
 							}
 							inUse[w][id-lo] = true
 							if len(old) == 0 {
@@ -103,7 +103,7 @@ func TestHammerPairs(t *testing.T) {
 						}
 						if !x.RemoveRetire(d, id, func(v *thing) {
 							if v.dead || v.id != id {
-								t.Errorf("%d is lost: it had %+v", id, *v)
+								run.Errorf("%d is lost: it had %+v", id, *v)
 							}
 							v.id, v.dead = -1, true
 							inUse[w][id-lo] = false

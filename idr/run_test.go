@@ -46,6 +46,12 @@ func (r *run) Go(f func() error) {
 	})
 }
 
+// Errorf ends the run, and fails the test.
+func (r *run) Errorf(format string, args ...any) {
+	r.over.Store(true)
+	r.t.Errorf(format, args...)
+}
+
 // Wait waits for the goroutines, and ends the test if one failed.
 func (r *run) Wait() {
 	r.t.Helper()

@@ -111,6 +111,9 @@ func TestTwins(t *testing.T) {
 					t.Skip("it takes seconds until it is stuck")
 				}
 			}
+			if strings.Contains(twin.args, "-patience") {
+				t.Parallel() // it waits until what is stuck has been so for long enough
+			}
 			patience.Until(t, "torture finds the fault "+twin.mutant, func() (any, bool) {
 				// It ends as soon as it has found something.
 				cmd := exec.Command(bin, append([]string{"torture", "-time", "1m", "-mutant", twin.mutant}, strings.Fields(twin.args)...)...)
