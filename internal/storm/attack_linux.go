@@ -53,10 +53,16 @@ func (s *storm) attack(t testing.TB) (end func() string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal("storm: ", err)
 	}
+	late := time.AfterFunc(time.Minute, func() {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		t.Logf("storm: the attacker has not begun in a minute:\n%s", status)
+		_ = cmd.Process.Kill()
+	})
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(out, first); err != nil { // it has begun
 		t.Fatal("storm: the attacker does not begin: ", err)
 	}
+	late.Stop()
 	return func() string {
 		in.Close()
 		what, _ := io.ReadAll(out)
