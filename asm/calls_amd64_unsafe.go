@@ -26,6 +26,15 @@ var (
 	blockTryLockGo = blockTryLockSlow
 )
 
+// guesses has the CPU on which each goroutine ran a sequence last, in programs with
+// cgo: see rseq_amd64.h. Goroutines are some 448 bytes apart, so a thousand of them are
+// in different cache lines.
+//
+//lint:ignore U1000 used by the assembly
+var guesses [guessCount]uint64
+
+const guessCount = 8192
+
 // calls reports whether the compiler passes arguments and results as the assembly
 // expects. Where it does not, there are no restartable sequences.
 var calls = checkCalls(byRegisters[func(a, b, c int) (int, int, int)](&checkCode))

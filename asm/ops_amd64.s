@@ -1,5 +1,6 @@
 //go:build linux && !android && gc && !purego && !race && !go1.28
 
+#include "go_asm.h"
 #include "textflag.h"
 #include "rseq_amd64.h"
 
@@ -69,11 +70,11 @@ no:
 //	if w[i] != 0 { return nil, 0 }
 //	w[i] = 1
 TEXT ·seqTryLock(SB), NOSPLIT|NOFRAME, $0-0
-	LOAD_REGISTERS(·lockCS, slow)
+	LOAD_SHARED(·lockCS, slow)
 	MOVL $1, R9
 
 rearm:
-	ARM(slow)
+	ARM_KEPT(slow)
 	MOVQ CX, R11
 	SHLQ $16, CX
 	CMPQ (R13)(CX*1), $0
@@ -82,7 +83,7 @@ rearm:
 	LEAQ (R13)(CX*1), AX
 	MOVQ R11, BX
 	RET
-	AGAIN(rearm)
+	AGAIN_SHARED(rearm, slow)
 
 slow:
 	GO(·blockTryLockGo)
@@ -98,7 +99,7 @@ TEXT ·seqTryLockOurs(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL $1, R9
 
 rearm:
-	ARM_OURS(slow)
+	ARM_KEPT(slow)
 	MOVQ CX, R11
 	SHLQ $16, CX
 	CMPQ (R13)(CX*1), $0

@@ -70,26 +70,27 @@ arm: \
 	DECL R8 \
 	JNE  rearm
 
-// LOAD_REGISTERS is LOAD_BLOCK for what is called by registers (calls_amd64_unsafe.go).
-#define LOAD_REGISTERS(cs, cannot) \
-	MOVQ AX, SI \
-	SHLQ $3, BX \
-	LOAD_THREAD(cs, cannot)
+// What follows is for what is called by registers (calls_amd64_unsafe.go), with b in
+// AX and i in BX. The way to a word is a load shorter there: it starts at the number that
+// was kept of the CPU of last time, and the number in the area is only compared
+// with it. What is kept is always a number of a column. There are two places for it:
+//
+// FS:8, without cgo: m.tls[2], which is ours. AGAIN_OURS stores there where the thread
+// has moved.
+//
+// An element of guesses for the goroutine, R14, where all of FS is libc's. Goroutines that
+// share an element with another that runs elsewhere would take its line from each other if
+// both stored to it each time; AGAIN_SHARED does after an interruption only.
 
 // GO goes on in a Go function with the same arguments; f is the variable that has it. It
-// undoes what LOAD_REGISTERS did to b and i.
+// undoes what LOAD_OURS and LOAD_SHARED do to b and i.
 #define GO(f) \
 	MOVQ SI, AX \
 	SARQ $3, BX \
 	MOVQ f(SB), DX \
 	JMP  (DX)
 
-// What follows is for sequences in programs without cgo, where all of m.tls but its first
-// word is ours. FS:8 has the number of the CPU that the thread was on last, below that
-// of the columns. The way to a word starts there and is a load shorter: the number in the
-// area is only compared with it.
-
-// LOAD_OURS is LOAD_REGISTERS that also puts that number into CX.
+// LOAD_OURS is LOAD_BLOCK that also puts the number that was kept into CX.
 #define LOAD_OURS(cs, cannot) \
 	MOVQ AX, SI \
 	SHLQ $3, BX \
@@ -103,8 +104,20 @@ arm: \
 	MOVL RETRIES, R8 \
 	LEAQ cs(SB), DX
 
-// ARM_OURS is ARM, which goes to AGAIN_OURS's other if the thread has moved.
-#define ARM_OURS(cannot) \
+// LOAD_SHARED is LOAD_OURS that also puts the place of the number into R12. It uses R9.
+#define LOAD_SHARED(cs, cannot) \
+	MOVQ AX, SI \
+	SHLQ $3, BX \
+	MOVQ R14, R9 \
+	SHRQ $6, R9 \
+	ANDL $(const_guessCount-1), R9 \
+	LEAQ ·guesses(SB), R12 \
+	LEAQ (R12)(R9*8), R12 \
+	LOAD_THREAD(cs, cannot) \
+	MOVL (R12), CX
+
+// ARM_KEPT is ARM, which goes to other if the number that was kept is not the thread's.
+#define ARM_KEPT(cannot) \
 	CMPQ DX, 8(AX) \
 	JNE  arm \
 	CMPL CX, 4(AX) \
@@ -124,4 +137,18 @@ other: \
 	JMP  rearm \
 	SIGNATURE \
 	MOVL 8(FS), CX \
+	REARM(rearm)
+
+// AGAIN_SHARED is AGAIN.
+#define AGAIN_SHARED(rearm, cannot) \
+other: \
+	MOVL 4(AX), CX \
+	CMPL CX, R10 \
+	JCC  cannot \
+	CMPL R8, RETRIES \
+	JEQ  rearm \
+	MOVL CX, (R12) \
+	JMP  rearm \
+	SIGNATURE \
+	MOVL (R12), CX \
 	REARM(rearm)

@@ -1,5 +1,6 @@
 //go:build linux && !android && gc && !purego && !race && !go1.28
 
+#include "go_asm.h"
 #include "textflag.h"
 #include "rseq_amd64.h"
 
@@ -36,14 +37,14 @@ GLOBL ·checkCode(SB), NOPTR|RODATA, $8
 // stores. It may be passed by later loads; Fence orders those.
 TEXT ·seqAdd(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ CX, DI
-	LOAD_REGISTERS(·addCS, slow)
+	LOAD_SHARED(·addCS, slow)
 
 rearm:
-	ARM(slow)
+	ARM_KEPT(slow)
 	SHLQ $16, CX
 	ADDQ DI, (R13)(CX*1)
 	RET
-	AGAIN(rearm)
+	AGAIN_SHARED(rearm, slow)
 
 slow:
 	MOVQ DI, CX
@@ -55,7 +56,7 @@ TEXT ·seqAddOurs(SB), NOSPLIT|NOFRAME, $0-0
 	LOAD_OURS(·addOursCS, slow)
 
 rearm:
-	ARM_OURS(slow)
+	ARM_KEPT(slow)
 	SHLQ $16, CX
 	ADDQ DI, (R13)(CX*1)
 	RET
@@ -68,14 +69,14 @@ slow:
 // seqGateAdd is gateAdd: blockAdd with another slow path.
 TEXT ·seqGateAdd(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ CX, DI
-	LOAD_REGISTERS(·gateCS, slow)
+	LOAD_SHARED(·gateCS, slow)
 
 rearm:
-	ARM(slow)
+	ARM_KEPT(slow)
 	SHLQ $16, CX
 	ADDQ DI, (R13)(CX*1)
 	RET
-	AGAIN(rearm)
+	AGAIN_SHARED(rearm, slow)
 
 slow:
 	MOVQ DI, CX
@@ -87,7 +88,7 @@ TEXT ·seqGateAddOurs(SB), NOSPLIT|NOFRAME, $0-0
 	LOAD_OURS(·gateOursCS, slow)
 
 rearm:
-	ARM_OURS(slow)
+	ARM_KEPT(slow)
 	SHLQ $16, CX
 	ADDQ DI, (R13)(CX*1)
 	RET
