@@ -3,6 +3,7 @@ package rcu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quiesce-go/quiesce/internal/patience"
 	"github.com/quiesce-go/quiesce/rcu"
 )
 
@@ -287,16 +289,13 @@ func TestSynchronize_WaitingIsCheap(t *testing.T) {
 	for _, r := range rs[1:] {
 		r.Unlock()
 	}
-	time.Sleep(50 * time.Millisecond) // until it sleeps for its longest
-	if n := d.Left(); n != 1 {
-		t.Errorf("each look is at %d Readers", n)
-	}
-	start, before := time.Now(), looks.Load() // in this order: what comes between them makes the time longer, not the looks more
-	time.Sleep(500 * time.Millisecond)
-	n, took := looks.Load()-before, time.Since(start)
-	if limit := took.Milliseconds() + 1; n > limit || n == 0 {
-		t.Errorf("%d looks in %v", n, took)
-	}
+	eventually(t, "looks at one Reader", func() bool { return d.Left() == 1 })
+	patience.Until(t, "looks", func() (any, bool) { // it may not sleep for its longest yet
+		start, before := time.Now(), looks.Load() // in this order: what comes between them makes the time longer, not the looks more
+		time.Sleep(500 * time.Millisecond)
+		n, took := looks.Load()-before, time.Since(start)
+		return fmt.Sprintf("%d in %v", n, took), n > 0 && n <= took.Milliseconds()+1
+	})
 	rs[0].Unlock()
 	mustEnd(t, done, "Synchronize")
 }
