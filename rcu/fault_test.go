@@ -605,7 +605,7 @@ func TestFault_R9(t *testing.T) {
 		})
 		select {
 		case <-late:
-		case <-time.After(time.Second):
+		case <-time.After(soon):
 			t.Fatal("a new Reader waits for a grace period")
 		}
 		mustBlock(t, done, "Synchronize")
