@@ -28,10 +28,10 @@ func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 		if n.shift == 0 {
 			leaves++
 			taken += bits.OnesCount64(n.full)
-			if n.base < c.next {
+			if n.base < c.low {
 				below += uintptr(bits.OnesCount64(n.full))
-				if n.base+fan > c.next {
-					below -= uintptr(bits.OnesCount64(n.full >> (c.next % fan)))
+				if n.base+fan > c.low {
+					below -= uintptr(bits.OnesCount64(n.full >> (c.low % fan)))
 				}
 			}
 			checkLeaf(n)
@@ -66,6 +66,13 @@ func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 	if root := c.root.Load(); root != nil {
 		walk(nil, root)
 	}
+	if leaf := c.holeLeaf; leaf != nil {
+		taken--
+		bit := uint64(1) << (c.hole % fan)
+		if leaf != c.leafLocked(c.hole) || leaf.full&^leaf.held&bit == 0 || leaf.full == bit || leaf.at(c.hole).Load() != nil {
+			fail("hole at %#x", c.hole)
+		}
+	}
 	if taken != c.taken {
 		fail("taken is %d, not %d", c.taken, taken)
 	}
@@ -75,10 +82,8 @@ func (c *core) checkLocked(checkLeaf func(leaf *node)) {
 	if inner != c.ninner {
 		fail("ninner is %d, not %d", c.ninner, inner)
 	}
-	free := c.next - below // ids below next
-	leaf := c.leafLocked(c.low)
-	if c.low > c.next || free > 1 || free == 1 && leaf != nil && leaf.full>>(c.low%fan)&1 != 0 {
-		fail("low is %#x, next %#x, and %d are free", c.low, c.next, free)
+	if below != c.low {
+		fail("low is %#x, and %d below are free", c.low, c.low-below)
 	}
 	for i, n := range c.leaves {
 		if n != nil {

@@ -25,9 +25,14 @@ type core struct {
 	ninner  uintptr                 // other nodes in the tree
 	idle    *node                   // the leaf that was emptied last, still linked; or nil
 	taken   int                     // ids that are not free
-	low     uintptr                 // all ids below next are taken, but perhaps for low,
-	next    uintptr                 // which is not above it
+	low     uintptr                 // all ids below are taken, but for the hole
 	cursor  uintptr                 // where the next cyclic allocation begins
+
+	// The hole is an id that was freed, and whose bit in full is still set. Most often it is the next
+	// to be taken; then nothing has to be cleared, and set again, in its leaf and above. There is one
+	// at most, and its leaf has another id too.
+	hole     uintptr
+	holeLeaf *node // nil if there is no hole
 }
 
 // cacheLine is the unit in which processors share memory. Some fetch two lines at once, and some
@@ -37,13 +42,16 @@ const cacheLine = 128
 // takeLocked takes the lowest free id in [lo, hi] for v, or reserves it if v is nil, and returns it
 // and its leaf. If there is none it returns an id above hi, and has done nothing. c.mu is held.
 func (c *core) takeLocked(lo, hi uintptr, v *obj) (id uintptr, leaf *node) {
+	if c.holeLeaf != nil {
+		c.openLocked()
+	}
 	id = max(lo, c.low)
 	leaf = c.leafLocked(id)
 	if leaf != nil && leaf.full>>(id%fan)&1 != 0 {
 		id, leaf = leaf.free(id, hi)
 	}
 	if lo <= c.low {
-		c.low, c.next = id, max(id, c.next)
+		c.low = id
 	}
 	if id > hi {
 		return id, nil
@@ -57,27 +65,39 @@ func (c *core) takeLocked(lo, hi uintptr, v *obj) (id uintptr, leaf *node) {
 	}
 	c.taken++
 	if id == c.low {
-		c.low = max(id+1, c.next)
-		c.next = c.low
+		c.low++
 	}
-	if v != nil {
-		put(leaf.at(id), v)
-	}
+	put(leaf.at(id), v)
 	return id, leaf
+}
+
+// hasLocked reports whether id is taken and not held, and in leaf, which is its leaf or nil. c.mu is
+// held.
+func (c *core) hasLocked(leaf *node, id uintptr) bool {
+	return leaf != nil && (leaf.full&^leaf.held)>>(id%fan)&1 != 0 && (leaf != c.holeLeaf || id != c.hole)
 }
 
 // releaseLocked makes an id free that is not held, and whose slot is nil. c.mu is held.
 func (c *core) releaseLocked(id uintptr, leaf *node) {
+	c.taken--
+	if c.holeLeaf != nil {
+		c.openLocked()
+	}
+	c.hole, c.holeLeaf = id, leaf
+	if leaf.full == 1<<(id%fan) {
+		c.openLocked() // it has no other id
+	}
+}
+
+// openLocked clears the bit of the hole: it is an id like others then. c.mu is held.
+func (c *core) openLocked() {
+	id, leaf := c.hole, c.holeLeaf
+	c.holeLeaf = nil
 	if leaf.full == allFull {
 		leaf.opened()
 	}
 	leaf.full &^= 1 << (id % fan)
-	c.taken--
-	if id < c.low {
-		c.low, c.next = id, c.low
-	} else if id > c.low {
-		c.next = min(id, c.next)
-	}
+	c.low = min(c.low, id)
 	if leaf.full == 0 {
 		c.emptyLocked(leaf)
 	}
@@ -98,7 +118,15 @@ func (c *core) emptyLocked(leaf *node) {
 
 func (c *core) alloc(v *obj, lo, hi uintptr) (uintptr, error) {
 	c.mu.Lock()
-	id, _ := c.takeLocked(lo, hi, v)
+	// If all ids below the hole are taken, it is the lowest.
+	id, leaf := c.hole, c.holeLeaf
+	if leaf != nil && lo <= id && id <= hi && id < c.low {
+		c.holeLeaf = nil
+		c.taken++
+		put(leaf.at(id), v)
+	} else {
+		id, _ = c.takeLocked(lo, hi, v)
+	}
 	c.unlock()
 	if id > hi {
 		return 0, ErrFull
@@ -156,7 +184,7 @@ func (c *core) replace(id uintptr, v *obj) (old *obj, err error) {
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
-	if !leaf.has(id) {
+	if !c.hasLocked(leaf, id) {
 		return nil, ErrNotFound
 	}
 	slot := leaf.at(id)
@@ -169,7 +197,7 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
-	if !leaf.has(id) || leaf.at(id).Load() != old {
+	if !c.hasLocked(leaf, id) || leaf.at(id).Load() != old {
 		return false
 	}
 	if mutant == mutantRacySwap {
@@ -183,7 +211,7 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 
 func (c *core) remove(id uintptr) (v *obj) {
 	c.mu.Lock()
-	if leaf := c.leafLocked(id); leaf.has(id) || mutant == mutantFreeTwice && leaf != nil {
+	if leaf := c.leafLocked(id); c.hasLocked(leaf, id) || mutant == mutantFreeTwice && leaf != nil {
 		v = find(c, id, lookup) // not through leaf, for which it would have to wait
 		put(leaf.at(id), nil)
 		c.releaseLocked(id, leaf)
@@ -198,7 +226,7 @@ func (c *core) withdraw(id uintptr) *obj {
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
-	if !leaf.has(id) {
+	if !c.hasLocked(leaf, id) {
 		return nil
 	}
 	slot := leaf.at(id)
@@ -260,7 +288,7 @@ func (c *core) forgetLocked() {
 		c.entries[i].Store(&none) // pairs with entry in find
 	}
 	c.root.Store(nil) // pairs with the Loads in lookup, From and Next
-	c.nleaves, c.ninner, c.idle, c.taken, c.low, c.next = 0, 0, nil, 0, 0, 0
+	c.nleaves, c.ninner, c.idle, c.taken, c.low, c.holeLeaf = 0, 0, nil, 0, 0, nil
 }
 
 // unlock unlocks mu. In builds with the tag invariants it looks at them first: each time as long as

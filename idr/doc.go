@@ -50,7 +50,7 @@
 //
 // A dense id takes 9.1 to 9.4 bytes besides its object, a lone one, wherever it is, 600 bytes. In
 // an IDA a dense id takes 1.1 bits. An object of a Registry takes 128 bytes, and its slot 17. An IDR
-// is 256 bytes, and nothing here may be copied. Nothing is allocated but leaves of 64 ids, inner
+// is 272 bytes, and nothing here may be copied. Nothing is allocated but leaves of 64 ids, inner
 // nodes for them, and the directory; leaves without ids are given back, slots of a Registry are
 // not. docs/idr.md has measurements.
 package idr

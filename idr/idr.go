@@ -48,7 +48,10 @@ type IDR[T any] struct {
 // The error is [ErrFull] when no id is free. The cost is O(1) as long as ids are dense, and never
 // more than some steps up and down the tree, however full it is. Each 64th id, about, allocates a
 // leaf of 576 bytes.
-func (x *IDR[T]) Alloc(v *T) (int, error) { return x.AllocRange(v, 0, math.MaxInt) }
+func (x *IDR[T]) Alloc(v *T) (int, error) {
+	id, err := x.c.alloc(erase(v), 0, math.MaxInt)
+	return int(id), err
+}
 
 // AllocRange takes the lowest free id in [min, max], max included, as Alloc does. The error is
 // [ErrFull] if there is none, and [ErrRange] if min is negative or above max.

@@ -34,7 +34,7 @@ import (
 // held: it belongs to a call that is not over (AllocFunc, RemoveRetire) and to nobody else.
 //
 // A set bit in full says that there is no free id below that slot. In a leaf that is the bitmap
-// of the ids that are taken; in an inner node only a kid that is for all ids of its slot can set
+// of the ids that are taken, and of core.hole; in an inner node only a kid that is for all ids of its slot can set
 // it. So the lowest free id is found in one way up and one down: where there is no node, and
 // where a bit is clear, there is a free id.
 
@@ -120,9 +120,6 @@ func (n *node) next(id uintptr) *node {
 	}
 	return nil
 }
-
-// has reports whether id is taken and not held, and in n, which is its leaf or nil. core.mu is held.
-func (n *node) has(id uintptr) bool { return n != nil && (n.full&^n.held)>>(id%fan)&1 != 0 }
 
 // free returns the lowest free id of id or above, or one above hi if there is none that is not,
 // and the leaf for it, if there is one. It begins in n, where id is. core.mu is held.

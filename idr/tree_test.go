@@ -136,6 +136,46 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
+// The bits in leaves and above are right, and that of the hole is not forgotten, while leaves become
+// full, are opened, and go, and nodes come and go above them.
+func TestMarks(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("seed %#x: %v", seed, p)
+		}
+	}()
+	var c core
+	v := erase(new(int))
+	leaves := []uintptr{0, 1 * fan, 2 * fan, fan * fan, fan*fan + 1*fan, 1 << 30}
+	for range 5000 {
+		first := leaves[rng.IntN(len(leaves))]
+		one := first + uintptr(rng.IntN(fan))
+		switch rng.IntN(8) {
+		case 0:
+			for id := first; id < first+fan; id++ {
+				c.remove(id)
+			}
+		case 1, 2, 3:
+			for id := first; id < first+fan; id++ {
+				c.insert(id, v)
+			}
+		case 4:
+			lowest := one
+			for lowest <= one+fan && c.hasLocked(c.leafLocked(lowest), lowest) {
+				lowest++
+			}
+			if id, err := c.alloc(v, one, one+fan); err == nil && id != lowest || err != nil && lowest <= one+fan {
+				t.Fatalf("seed %#x: alloc gives %#x and %v, the lowest is %#x", seed, id, err, lowest)
+			}
+		default:
+			c.remove(one)
+		}
+		c.checkLocked(c.checkEntries)
+	}
+}
+
 // The directory grows with dense ids, and not for others.
 func TestDirectory(t *testing.T) {
 	v := erase(new(int))
