@@ -1,4 +1,4 @@
-//go:build (amd64 || arm64) && gc && !purego && !race
+//go:build (amd64 || arm64) && gc && !purego && !race && !go1.28
 
 package seqlock
 

@@ -77,69 +77,87 @@ func where(ins []string, parts ...string) (at []int) {
 	return at
 }
 
-// inOrder returns an error unless each group of places has the size given and lies
-// before the next one. The routines branch and loop only while they copy, which
-// is one of the groups, so the order of places is the order of execution.
-func inOrder(ins []string, sizes []int, groups ...[]int) error {
-	for i, g := range groups {
-		if len(g) != sizes[i] {
-			return fmt.Errorf("group %d has %d instructions, want %d in\n%s", i, len(g), sizes[i], strings.Join(ins, "\n"))
+// A routine is what orders the memory accesses of one: steps, each of which is what
+// holds one of some texts, in this order. The step that copies T comes in several
+// places, one for each range of sizes, with what follows it behind each of them; so
+// each way from the start to a return has to have all the steps. Jumps from one place
+// to another one lead from before a copy to before a copy.
+type routine struct {
+	name  string
+	steps []step
+	copy  int // which of the steps copies T
+	n     int // how many instructions do, in all
+	ways  int // to a return
+}
+
+type step []string
+
+// ways returns the parts of ins that are executed up to each return: what comes before
+// the first copy, and what lies between the return before and this one.
+func (r routine) split(ins []string) (ways [][]string) {
+	start := slices.Index(ins, ins[where(ins, r.steps[r.copy]...)[0]])
+	begin := start
+	for i := start; i < len(ins); i++ {
+		if ins[i] == "RET" {
+			ways = append(ways, slices.Concat(ins[:start], ins[begin:i+1]))
+			begin = i + 1
 		}
-		if i > 0 && g[0] <= groups[i-1][len(groups[i-1])-1] {
-			return fmt.Errorf("group %d does not follow group %d in\n%s", i, i-1, strings.Join(ins, "\n"))
+	}
+	return ways
+}
+
+// check returns an error unless way has all of r's steps in their order. All but the
+// one that copies are one instruction.
+func (r routine) check(way []string) error {
+	last := -1
+	for i, s := range r.steps {
+		at := where(way, s...)
+		if slices.Equal(s, r.steps[len(r.steps)-1-i]) && len(at) == 2 { // the first and the last store of seq look alike
+			at = at[i/(len(r.steps)-1):][:1]
 		}
+		if len(at) == 0 || i != r.copy && len(at) > 1 {
+			return fmt.Errorf("step %d has %d instructions in\n%s", i, len(at), strings.Join(way, "\n"))
+		}
+		if at[0] <= last {
+			return fmt.Errorf("step %d does not follow step %d in\n%s", i, i-1, strings.Join(way, "\n"))
+		}
+		last = at[len(at)-1]
 	}
 	return nil
 }
 
-// A routine is what orders the memory accesses of one: steps, each a group of
-// instructions that hold one of some texts, in this order.
-type routine struct {
-	name  string
-	steps []step
-}
-
-type step struct {
-	n     int
-	texts []string
-}
-
-func (r routine) check(ins []string) error {
-	var sizes []int
-	var groups [][]int
-	for i, s := range r.steps {
-		at := where(ins, s.texts...)
-		// Both stores of seq in publish and writeLatch look alike: the first step is the first one.
-		if n := len(r.steps) - 1; len(at) == 2 && slices.Equal(r.steps[0].texts, r.steps[n].texts) {
-			at = at[i/n : i/n+1]
-		}
-		sizes, groups = append(sizes, s.n), append(groups, at)
-	}
-	return inOrder(ins, sizes, groups...)
-}
-
-// checkRoutines checks each routine, and that it would be found if one of its steps
-// was missing, or came where the one before it is.
+// checkRoutines checks each way through each routine, and that it would be found if one
+// of its steps was missing, or came where the one before it is.
 func checkRoutines(t *testing.T, all map[string][]string, routines []routine) {
 	t.Helper()
 	for _, r := range routines {
 		ins := all[r.name]
-		if err := r.check(ins); err != nil {
-			t.Errorf("%s: %v", r.name, err)
+		if n := len(where(ins, r.steps[r.copy]...)); n != r.n {
+			t.Errorf("%s has %d instructions that copy T, want %d in\n%s", r.name, n, r.n, strings.Join(ins, "\n"))
 			continue
 		}
-		for i, s := range r.steps {
-			at := where(ins, s.texts...)[0]
-			without := slices.Delete(slices.Clone(ins), at, at+1)
-			if r.check(without) == nil {
-				t.Errorf("%s without %q is not found", r.name, ins[at])
+		ways := r.split(ins)
+		if len(ways) != r.ways {
+			t.Errorf("%s has %d ways to a return, want %d in\n%s", r.name, len(ways), r.ways, strings.Join(ins, "\n"))
+		}
+		for _, way := range ways {
+			if err := r.check(way); err != nil {
+				t.Errorf("%s: %v", r.name, err)
+				continue
 			}
-			if i > 0 {
-				first := where(ins, r.steps[i-1].texts...)[0]
-				at = where(ins, s.texts...)[len(where(ins, s.texts...))-1]
-				moved := slices.Insert(slices.Delete(slices.Clone(ins), at, at+1), first, ins[at])
-				if r.check(moved) == nil {
-					t.Errorf("%s with %q moved up is not found", r.name, ins[at])
+			for i, s := range r.steps {
+				at := where(way, s...)
+				if i != r.copy {
+					if without := slices.Delete(slices.Clone(way), at[0], at[0]+1); r.check(without) == nil {
+						t.Errorf("%s without %q is not found", r.name, way[at[0]])
+					}
+				}
+				if i > 0 {
+					first, last := where(way, r.steps[i-1]...)[0], at[len(at)-1]
+					moved := slices.Insert(slices.Delete(slices.Clone(way), last, last+1), first, way[last])
+					if r.check(moved) == nil {
+						t.Errorf("%s with %q moved up is not found", r.name, way[last])
+					}
 				}
 			}
 		}
@@ -147,54 +165,54 @@ func checkRoutines(t *testing.T, all map[string][]string, routines []routine) {
 }
 
 func TestCompiled_AMD64(t *testing.T) {
-	all := instructions(t, "amd64", "load", "store", "publish", "loadLatch", "writeLatch", "loadProbe")
+	all := instructions(t, "amd64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "loadProbe")
 	// The routines push nothing. An objdump that does not know how long a
 	// VZEROUPPER is finds a push behind it, and nonsense from there on.
-	if len(where(all["load"], "PUSHQ")) > 0 {
+	if len(where(all["loadR"], "PUSHQ")) > 0 {
 		t.Skipf("the objdump of %s loses its place behind VZEROUPPER", runtime.Version())
 	}
 	fences := []string{"LOCK", "XCHG", "MFENCE", "LFENCE", "SFENCE", "MOVNT", "REP"}
-	for _, name := range []string{"load", "publish", "loadLatch", "writeLatch", "loadProbe"} {
+	for _, name := range []string{"loadR", "publish", "loadLatchR", "writeLatch", "loadProbe"} {
 		if at := where(all[name], fences...); len(at) > 0 {
 			t.Errorf("%s has a locked instruction, a fence, or a store that TSO does not order: %s", name, all[name][at[0]])
 		}
 	}
-	if at := where(all["store"], fences...); len(at) != 1 {
-		t.Errorf("store has %d locked instructions and fences, want 1", len(at))
+	if at := where(all["storeR"], fences...); len(at) != 1 {
+		t.Errorf("storeR has %d locked instructions and fences, want 1", len(at))
 	}
-	if calls := where(all["loadProbe"], "CALL"); len(calls) != 2 { // load and morestack
-		t.Errorf("Load becomes %d calls, want load's and the stack check's", len(calls))
+	if calls := where(all["loadProbe"], "CALL"); len(calls) != 2 { // loadR and morestack
+		t.Errorf("Load becomes %d calls, want loadR's and the stack check's", len(calls))
 	}
 
-	// seq is at 16(BX), a Latch's at 8(BX). T is copied from SI to DI, by 21
-	// instructions each way.
-	from, to := step{21, []string{"(SI)"}}, step{21, []string{"(DI)"}}
-	one := func(text string) step { return step{1, []string{text}} }
+	// seq is at 16(AX), for storeR 16(BX), a Latch's at 8(AX). T is copied from R9 to
+	// R10. An objdump that does not know VMOVUPS finds an ADCB in the loads, an ADCL in
+	// the stores.
+	from, to := step{"(R9)", "ADCB"}, step{"(R10)", "ADCL"}
+	const outs, ins = 22, 29
 	checkRoutines(t, all, []routine{
-		{"load", []step{one("MOVQ 0x10(BX), DX"), from, one("XORQ 0x10(BX), DX")}},
-		{"store", []step{one("LOCK CMPXCHGQ DX, 0x10(BX)"), to, one("MOVQ DX, 0x10(BX)")}},
-		{"publish", []step{one("MOVQ DX, 0x10(BX)"), to, one("MOVQ DX, 0x10(BX)")}},
-		{"loadLatch", []step{one("MOVQ 0x8(BX), DX"), from, one("MOVQ 0x8(BX), AX")}},
-		{"writeLatch", []step{one("MOVQ DX, 0x8(BX)"), to, one("MOVQ DX, 0x8(BX)")}},
+		{"loadR", []step{{"MOVQ 0x10(AX), DX"}, from, {"XORQ 0x10(AX), DX"}, {"TESTQ $-0x3, DX"}}, 1, outs, 9},
+		{"storeR", []step{{"LOCK CMPXCHGQ DX, 0x10(BX)"}, to, {"MOVQ DX, 0x10(BX)"}}, 1, ins, 9},
+		{"publish", []step{{"MOVQ DX, 0x10(AX)"}, to, {"MOVQ DX, 0x10(AX)"}}, 1, ins, 9},
+		{"loadLatchR", []step{{"MOVQ 0x8(AX), DX"}, from, {"MOVQ 0x8(AX), R11"}, {"CMPQ R11, $0x6"}}, 1, outs, 9},
+		{"writeLatch", []step{{"MOVQ DX, 0x8(AX)"}, to, {"MOVQ DX, 0x8(AX)"}}, 1, ins, 9},
 	})
 }
 
 // TestCompiled_ARM64 looks for the order that words_arm64.s describes. No test
 // run on another processor can: emulators keep loads and stores in order.
 func TestCompiled_ARM64(t *testing.T) {
-	all := instructions(t, "arm64", "load", "store", "publish", "loadLatch", "writeLatch", "tryLoadLatch", "writeLatchGeneric")
-	// seq is at (R4). T is copied from (R1) to (R2), or ends at R6 and R7, by 12
+	all := instructions(t, "arm64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "tryLoadLatch", "writeLatchGeneric")
+	// seq is at (R8). T is copied from (R6) to (R7), or ends at R11 and R12, by 12
 	// instructions each way.
-	from, to := step{12, []string{"(R1), ", "(R6), "}}, step{12, []string{", (R2)", "(R7)", ", 32(R2)"}}
-	one := func(text string) step { return step{1, []string{text}} }
-	ishld, ishst := one("DMB $9"), one("DMB $10")
+	from, to := step{"(R6), ", "(R11), "}, step{", (R7)", "(R12)", ", 32(R7)"}
+	ishld, ishst := step{"DMB $9"}, step{"DMB $10"}
 	checkRoutines(t, all, []routine{
-		{"load", []step{one("LDAR (R4)"), from, ishld, one("MOVD (R4)"), one("TST $-3")}},
+		{"loadR", []step{{"LDAR (R8)"}, from, ishld, {"MOVD (R8)"}, {"TST $-3"}}, 1, 12, 1},
 		// The exclusive store is LL/SC, which every arm64 has.
-		{"store", []step{one("LDAXR (R4)"), one("STXR R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
-		{"publish", []step{one("MOVD R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
-		{"loadLatch", []step{one("LDAR (R4)"), from, ishld, one("MOVD (R4)"), one("CMP $6, R8")}},
-		{"writeLatch", []step{one("MOVD R8, (R4)"), ishst, to, one("STLR R5, (R4)")}},
+		{"storeR", []step{{"LDAXR (R8)"}, {"STXR R13, (R8)"}, ishst, to, {"STLR R9, (R8)"}}, 3, 12, 1},
+		{"publish", []step{{"MOVD R13, (R8)"}, ishst, to, {"STLR R9, (R8)"}}, 2, 12, 1},
+		{"loadLatchR", []step{{"LDAR (R8)"}, from, ishld, {"MOVD (R8)"}, {"CMP $6, R13"}}, 1, 12, 1},
+		{"writeLatch", []step{{"MOVD R13, (R8)"}, ishst, to, {"STLR R9, (R8)"}}, 2, 12, 1},
 	})
 
 	// The portable ones have an LDAR or STLR for seq, two for T's words (in the

@@ -52,7 +52,7 @@
 //
 // # Costs
 //
-// A Load of 16 to 64 bytes takes some 3 ns with no writer near, whatever the
+// A Load of 16 to 64 bytes takes 2 to 3 ns with no writer near, whatever the
 // number of readers; the copy that the assembly makes is a small part of it,
 // and the zeroing and copying of results that the compiler adds a larger one as
 // T grows, which [Value.LoadTo] saves. A Store is one locked instruction and a

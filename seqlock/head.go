@@ -2,7 +2,6 @@ package seqlock
 
 import (
 	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -56,10 +55,10 @@ const (
 )
 
 // use checks, when h is used for the first time, that T may be in a Value.
-// ptr is a *T, of which only the type is looked at.
-func (h *head) use(ptr any) {
+// typ is a *T, of which only the type is looked at.
+func (h *head) use(typ any) {
 	if h.seq.Load() == 0 {
-		mustHoldNoPointers("Value", reflect.TypeOf(ptr).Elem())
+		mustHoldNoPointers("Value", reflect.TypeOf(typ).Elem())
 		h.seq.CompareAndSwap(0, open)
 	}
 }
@@ -88,34 +87,4 @@ func (h *head) disown() {
 func (h *head) unlock() {
 	h.disown()
 	h.mu.Unlock()
-}
-
-// storeRest is what store ends with if readers wait. Its arguments are store's.
-func storeRest(*head, any, uintptr) { runtime.Gosched() }
-
-// storeSlow is store for a Value that is owned or new.
-func storeSlow(h *head, src any, n uintptr) {
-	h.use(src)
-	h.lock()
-	publish(h, src, n)
-	h.unlock()
-	if h.waiting.Load() != 0 {
-		storeRest(h, src, n)
-	}
-}
-
-// loadSlow is load for a Value that is being written or new, or after a read
-// that met a write.
-func loadSlow(h *head, dst any, n uintptr) {
-	h.use(dst)
-	for i := 0; !tryLoad(h, dst, n); i++ {
-		if i >= tries && h.own(h.seq.Load()) {
-			tryLoad(h, dst, n) // Cannot fail: seq is ours, in state 11.
-			h.disown()
-			return
-		}
-		h.waiting.Add(1)
-		relax(i)
-		h.waiting.Add(-1)
-	}
 }

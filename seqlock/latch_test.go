@@ -59,10 +59,28 @@ type latchRoutines struct {
 // latches are the portable routines, those of this build, and each one's reader
 // beside the other's writer.
 var latches = []latchRoutines{
-	{"generic", loadLatchGeneric, writeLatchGeneric},
-	{"build", loadLatch, writeLatch},
-	{"build-load", loadLatch, writeLatchGeneric},
-	{"build-write", loadLatchGeneric, writeLatch},
+	{"generic", anyLoadLatchGeneric, anyWriteLatchGeneric},
+	{"build", anyLoadLatch, anyWriteLatch},
+	{"build-load", anyLoadLatch, anyWriteLatchGeneric},
+	{"build-write", anyLoadLatchGeneric, anyWriteLatch},
+}
+
+// As anyLoad and the others.
+
+func anyLoadLatch(h *latch, dst any, n, stride uintptr) {
+	loadLatch(h, pointer(dst), n, stride, dst)
+}
+
+func anyLoadLatchGeneric(h *latch, dst any, n, stride uintptr) {
+	loadLatchGeneric(h, pointer(dst), n, stride, dst)
+}
+
+func anyWriteLatch(h *latch, src any, n, stride uintptr) {
+	writeLatch(h, pointer(src), n, stride)
+}
+
+func anyWriteLatchGeneric(h *latch, src any, n, stride uintptr) {
+	writeLatchGeneric(h, pointer(src), n, stride)
 }
 
 // TestLatch_StoppedInTheMiddle is facts 1 and 3 of latch: it takes a Latch into
@@ -83,7 +101,7 @@ func TestLatch_StoppedInTheMiddle(t *testing.T) {
 				// The next write's first step, and half of its words.
 				r.seq.Store(s + writing)
 				y := splat(2)
-				copyIn(r.half(s+oneWrite, rawStride), pointer(&y), maxSize/2)
+				copyIn(r.half(s+oneWrite, rawStride), unsafe.Pointer(&y), maxSize/2)
 				r.mu.Lock() // as its writer does
 				got := make(chan words128)
 				go func() {

@@ -88,7 +88,7 @@ const (
 
 // Load returns the value. It never waits.
 func (l *Latch[T]) Load() (x T) {
-	loadLatch(&l.latch, &x, unsafe.Sizeof(x), unsafe.Sizeof(l.halves[0]))
+	loadLatch(&l.latch, unsafe.Pointer(&x), unsafe.Sizeof(x), unsafe.Sizeof(l.halves[0]), (*T)(nil))
 	return x
 }
 
@@ -97,7 +97,7 @@ func (l *Latch[T]) Load() (x T) {
 // it may hold anything.
 func (l *Latch[T]) LoadTo(dst *T) {
 	_ = *dst // A nil dst must not fault in loadLatch: a reader may hold mu there.
-	loadLatch(&l.latch, dst, unsafe.Sizeof(*dst), unsafe.Sizeof(l.halves[0]))
+	loadLatch(&l.latch, unsafe.Pointer(dst), unsafe.Sizeof(*dst), unsafe.Sizeof(l.halves[0]), (*T)(nil))
 }
 
 // Version returns the number of writes so far. It never waits. A Load that
@@ -118,10 +118,10 @@ func (l *Latch[T]) Store(x T) {
 // until StoreFrom returns.
 func (l *Latch[T]) StoreFrom(src *T) {
 	_ = *src // A nil src must not fault in writeLatch: that would be a write for ever.
-	l.use(src)
+	l.use((*T)(nil))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	writeLatch(&l.latch, src, unsafe.Sizeof(*src), unsafe.Sizeof(l.halves[0]))
+	writeLatch(&l.latch, unsafe.Pointer(src), unsafe.Sizeof(*src), unsafe.Sizeof(l.halves[0]))
 }
 
 // Update runs fn on a private copy of the value and then makes that the value.
@@ -142,14 +142,14 @@ func (l *Latch[T]) Update(fn func(*T)) {
 	// Nobody writes it: mu is ours.
 	*l.private = l.halves[l.seq.Load()>>countShift&1].val
 	fn(l.private)
-	writeLatch(&l.latch, l.private, unsafe.Sizeof(*l.private), unsafe.Sizeof(l.halves[0]))
+	writeLatch(&l.latch, unsafe.Pointer(l.private), unsafe.Sizeof(*l.private), unsafe.Sizeof(l.halves[0]))
 }
 
 // use checks, when h is used for the first time, that T may be in a Latch.
-// ptr is a *T, of which only the type is looked at.
-func (h *latch) use(ptr any) {
+// typ is a *T, of which only the type is looked at.
+func (h *latch) use(typ any) {
 	if h.seq.Load() == 0 {
-		mustHoldNoPointers("Latch", reflect.TypeOf(ptr).Elem())
+		mustHoldNoPointers("Latch", reflect.TypeOf(typ).Elem())
 		h.seq.CompareAndSwap(0, checked)
 	}
 }
@@ -161,16 +161,16 @@ func (h *latch) half(s uint64, stride uintptr) unsafe.Pointer {
 
 // loadLatchGeneric copies the current T to *dst, which is one. It is the portable
 // loadLatch, as writeLatchGeneric is the portable writeLatch.
-func loadLatchGeneric(h *latch, dst any, n, stride uintptr) {
+func loadLatchGeneric(h *latch, dst unsafe.Pointer, n, stride uintptr, typ any) {
 	if !tryLoadLatch(h, dst, n, stride) {
-		loadLatchSlow(h, dst, n, stride)
+		loadLatchSlow(h, dst, n, stride, typ)
 	}
 }
 
 // loadLatchSlow is loadLatch for a Latch that is new, or after an attempt that
 // failed. There is nothing to pause for: whoever was in the way has got on.
-func loadLatchSlow(h *latch, dst any, n, stride uintptr) {
-	h.use(dst)
+func loadLatchSlow(h *latch, dst unsafe.Pointer, n, stride uintptr, typ any) {
+	h.use(typ)
 	for i := 0; !tryLoadLatch(h, dst, n, stride); i++ {
 		// Not Lock: its holder may be stopped, or in the function of an Update,
 		// and the next attempt cannot fail then.
@@ -188,14 +188,14 @@ func loadLatchSlow(h *latch, dst any, n, stride uintptr) {
 // It and writeLatchGeneric access what they share by sync/atomic only. So all of
 // that is in one order, which each goroutine's own order agrees with, on every
 // processor; on arm64 because the loads are LDAR and the stores STLR.
-func tryLoadLatch(h *latch, dst any, n, stride uintptr) bool {
+func tryLoadLatch(h *latch, dst unsafe.Pointer, n, stride uintptr) bool {
 	// Pairs with the last step of writeLatch: what was written before it, to the
 	// half that this sends us to, is seen here.
 	s := h.seq.Load()
 	if s == 0 {
 		return false
 	}
-	copyOut(pointer(dst), h.half(s, stride), n)
+	copyOut(dst, h.half(s, stride), n)
 	// Pairs with the first step of writeLatch: if a word that was copied is of
 	// write k+2, this load comes after the step that began it.
 	return undisturbed(s, h.seq.Load())
@@ -207,11 +207,11 @@ func undisturbed(s, now uint64) bool { return now-(s&^writing) < oneWrite+writin
 
 // writeLatchGeneric makes *src, which is a T, the next version. The caller holds
 // h.mu.
-func writeLatchGeneric(h *latch, src any, n, stride uintptr) {
+func writeLatchGeneric(h *latch, src unsafe.Pointer, n, stride uintptr) {
 	s := h.seq.Load()
 	// Pairs with the last load of tryLoadLatch: no word is seen before this step.
 	h.seq.Store(s + writing)
-	copyIn(h.half(s+oneWrite, stride), pointer(src), n)
+	copyIn(h.half(s+oneWrite, stride), src, n)
 	// Pairs with the first load of tryLoadLatch: who sees this step sees all words.
 	h.seq.Store(s + oneWrite)
 }

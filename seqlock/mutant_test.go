@@ -150,15 +150,15 @@ func TestMutants(t *testing.T) {
 			return n, n > 0
 		})
 	}
-	tears("load without its last step", func() int { return torn(loadNoRecheck, store, limit) })
-	tears("store without its first step", func() int { return torn(load, storeInOpen, limit) })
-	tears("store without its first step, beside loadGeneric,", func() int { return torn(loadGeneric, storeInOpen, limit) })
+	tears("load without its last step", func() int { return torn(loadNoRecheck, anyStore, limit) })
+	tears("store without its first step", func() int { return torn(anyLoad, storeInOpen, limit) })
+	tears("store without its first step, beside loadGeneric,", func() int { return torn(anyLoadGeneric, storeInOpen, limit) })
 	for name, m := range map[string]latchRoutines{
-		"loadLatch without its last step":              {"", loadLatchNoRecheck, writeLatch},
+		"loadLatch without its last step":              {"", loadLatchNoRecheck, anyWriteLatch},
 		"loadLatch with a last step that is late":      {"", loadLatchLate, writeLatchBack},
-		"writeLatch that writes where readers read":    {"", loadLatch, writeLatchSame},
-		"writeLatch without its first step":            {"", loadLatch, writeLatchLate},
-		"writeLatch without its first step, portable,": {"", loadLatchGeneric, writeLatchLate},
+		"writeLatch that writes where readers read":    {"", anyLoadLatch, writeLatchSame},
+		"writeLatch without its first step":            {"", anyLoadLatch, writeLatchLate},
+		"writeLatch without its first step, portable,": {"", anyLoadLatchGeneric, writeLatchLate},
 	} {
 		tears(name, func() int { return tornLatch(m.load, m.write, limit) })
 	}
@@ -168,7 +168,7 @@ func TestMutants(t *testing.T) {
 		r.use(&r.buf)
 		err := hammerSize(maxSize, 2, 1000,
 			func(p *byte) { loadNoRecheck(&r.head, p, maxSize) },
-			func(p *byte) { store(&r.head, p, maxSize) })
+			func(p *byte) { anyStore(&r.head, p, maxSize) })
 		return err != nil, err != nil // its text has every byte
 	})
 	for _, im := range latches {

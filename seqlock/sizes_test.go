@@ -41,19 +41,19 @@ func TestHammerSizes(t *testing.T) {
 			var v raw
 			v.use(&v.buf)
 			err := hammerSize(n, readers, reads,
-				func(p *byte) { load(&v.head, p, uintptr(n)) },
-				func(p *byte) { store(&v.head, p, uintptr(n)) })
+				func(p *byte) { anyLoad(&v.head, p, uintptr(n)) },
+				func(p *byte) { anyStore(&v.head, p, uintptr(n)) })
 			if err != nil {
 				t.Errorf("Value of %d bytes, %d readers: %v", n, readers, err)
 			}
 			var l rawLatch
 			l.use(&l.halves)
 			err = hammerSize(n, readers, reads,
-				func(p *byte) { loadLatch(&l.latch, p, uintptr(n), rawStride) },
+				func(p *byte) { anyLoadLatch(&l.latch, p, uintptr(n), rawStride) },
 				func(p *byte) {
 					l.mu.Lock()
 					defer l.mu.Unlock()
-					writeLatch(&l.latch, p, uintptr(n), rawStride)
+					anyWriteLatch(&l.latch, p, uintptr(n), rawStride)
 				})
 			if err != nil {
 				t.Errorf("Latch of %d bytes, %d readers: %v", n, readers, err)

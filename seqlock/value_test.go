@@ -147,7 +147,7 @@ func TestValue_Nil(t *testing.T) {
 	// Without that, a Value stays in state 10.
 	var v Value[point]
 	v.Store(point{1, 2, 3})
-	nilFaults(t, "store", func() { store(&v.head, (*point)(nil), unsafe.Sizeof(point{})) })
+	nilFaults(t, "store", func() { anyStore(&v.head, (*point)(nil), unsafe.Sizeof(point{})) })
 	if _, ok := v.TryLoad(); ok {
 		t.Error("store with a nil src leaves nothing behind: no need for StoreFrom to look at it")
 	}
@@ -158,7 +158,7 @@ func TestLatch_Nil(t *testing.T) {
 	var l Latch[point]
 	l.Store(point{1, 2, 3})
 	nilFaults(t, "writeLatch", func() {
-		writeLatch(&l.latch, (*point)(nil), unsafe.Sizeof(point{}), unsafe.Sizeof(l.halves[0]))
+		anyWriteLatch(&l.latch, (*point)(nil), unsafe.Sizeof(point{}), unsafe.Sizeof(l.halves[0]))
 	})
 	if l.seq.Load()&writing == 0 {
 		t.Error("writeLatch with a nil src leaves nothing behind: no need for StoreFrom to look at it")
@@ -417,8 +417,21 @@ func deep(t *testing.T, depth int) (sum uint64) {
 		t.Errorf("LoadTo after the first Store gives %v", y)
 	}
 	c.Update(func(p *[5]uint64) { *p = x })
+	var d Value[[5]uint64]
+	if d.StoreFrom(onlyHere(x)); d.Load() != x {
+		t.Errorf("StoreFrom as the first use gives %v", d.Load())
+	}
+	var l Latch[[5]uint64]
+	if l.LoadTo(&y); y != ([5]uint64{}) {
+		t.Errorf("first LoadTo of a Latch gives %v", y)
+	}
 	return c.Load()[4] + pad[0]
 }
+
+// onlyHere returns a pointer to an x on the heap, for a caller that keeps no other one.
+//
+//go:noinline
+func onlyHere(x [5]uint64) *[5]uint64 { return &x }
 
 func TestValue_NoAllocation(t *testing.T) {
 	var v Value[[8]uint64]
@@ -477,7 +490,7 @@ func TestLoad_KeepsWritersOut(t *testing.T) {
 		wg.Go(func() {
 			for i := uint64(0); !stop.Load(); i++ {
 				x := words(splat(i))
-				store(&r.head, &x, maxSize)
+				anyStore(&r.head, &x, maxSize)
 			}
 		})
 	}
@@ -487,7 +500,7 @@ func TestLoad_KeepsWritersOut(t *testing.T) {
 			continue
 		}
 		var x, y words
-		if !tryLoad(&r.head, &x, maxSize) || !tryLoad(&r.head, &y, maxSize) || x != y {
+		if !tryLoad(&r.head, unsafe.Pointer(&x), maxSize) || !tryLoad(&r.head, unsafe.Pointer(&y), maxSize) || x != y {
 			t.Error("somebody wrote while the reader owned the Value")
 		}
 		if got := r.seq.Load(); got != s|owned {

@@ -1,4 +1,4 @@
-// This file imports unsafe for the size of a T. That T lies right behind the
+// This file imports unsafe for the size of a T, and a pointer to any. That T lies right behind the
 // head is a fact of Go's struct layout: head is aligned to 8 bytes on every
 // platform (it holds an atomic.Uint64), has a size that is a multiple of 8, and
 // no T wants more. TestValueLayout checks it.
@@ -54,7 +54,7 @@ const line = 64
 // as long as this copy does, and for nothing else: not for the function that
 // Update runs.
 func (v *Value[T]) Load() (x T) {
-	load(&v.head, &x, unsafe.Sizeof(x))
+	load(&v.head, unsafe.Pointer(&x), unsafe.Sizeof(x), (*T)(nil))
 	return x
 }
 
@@ -63,14 +63,14 @@ func (v *Value[T]) Load() (x T) {
 // it may hold anything.
 func (v *Value[T]) LoadTo(dst *T) {
 	_ = *dst // A nil dst must not fault in load: a reader may own seq there.
-	load(&v.head, dst, unsafe.Sizeof(*dst))
+	load(&v.head, unsafe.Pointer(dst), unsafe.Sizeof(*dst), (*T)(nil))
 }
 
 // TryLoad is Load for a caller that must not wait: it makes one attempt, and
 // reports false if a write was in its way.
 func (v *Value[T]) TryLoad() (x T, ok bool) {
-	v.head.use(&x)
-	if !tryLoad(&v.head, &x, unsafe.Sizeof(x)) {
+	v.head.use((*T)(nil))
+	if !tryLoad(&v.head, unsafe.Pointer(&x), unsafe.Sizeof(x)) {
 		var zero T // x may be torn
 		return zero, false
 	}
@@ -88,7 +88,7 @@ func (v *Value[T]) Version() uint64 {
 // Store sets the value to x. It may block while another goroutine writes, and
 // it does for as long as an Update runs: inside one it would block for ever.
 func (v *Value[T]) Store(x T) {
-	store(&v.head, &x, unsafe.Sizeof(x))
+	store(&v.head, unsafe.Pointer(&x), unsafe.Sizeof(x), (*T)(nil))
 }
 
 // StoreFrom is v.Store(*src) without the copies that the compiler makes of a
@@ -96,7 +96,7 @@ func (v *Value[T]) Store(x T) {
 // until StoreFrom returns.
 func (v *Value[T]) StoreFrom(src *T) {
 	_ = *src // A nil src must not fault in store: in state 10 that would be for ever.
-	store(&v.head, src, unsafe.Sizeof(*src))
+	store(&v.head, unsafe.Pointer(src), unsafe.Sizeof(*src), (*T)(nil))
 }
 
 // Update runs fn on a private copy of the value and then makes that the value.
@@ -116,5 +116,5 @@ func (v *Value[T]) Update(fn func(*T)) {
 	}
 	*v.private = v.val // Nobody writes it: seq is ours.
 	fn(v.private)
-	publish(&v.head, v.private, unsafe.Sizeof(v.val))
+	publish(&v.head, unsafe.Pointer(v.private), unsafe.Sizeof(v.val))
 }

@@ -1,4 +1,4 @@
-//go:build gc && !purego && !race
+//go:build gc && !purego && !race && !go1.28
 
 package seqlock
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 // A raw is a Value whose T is any number of bytes of buf.
@@ -22,13 +23,33 @@ type routines struct {
 	publish func(h *head, src any, n uintptr)
 }
 
+// The routines as the tests use them: the pointer with its type, as one argument.
+var (
+	anyLoad, anyLoadGeneric       = withType(load), withType(loadGeneric)
+	anyStore, anyStoreGeneric     = withType(store), withType(storeGeneric)
+	anyPublish, anyPublishGeneric = withoutType(publish), withoutType(publishGeneric)
+)
+
+func withType[H any](f func(h *H, p unsafe.Pointer, n uintptr, typ any)) func(h *H, p any, n uintptr) {
+	return func(h *H, p any, n uintptr) { f(h, pointer(p), n, p) }
+}
+
+func withoutType[H any](f func(h *H, p unsafe.Pointer, n uintptr)) func(h *H, p any, n uintptr) {
+	return func(h *H, p any, n uintptr) { f(h, pointer(p), n) }
+}
+
+// pointer returns the pointer in p, which holds one: the second of its two words.
+func pointer(p any) unsafe.Pointer {
+	return (*[2]unsafe.Pointer)(unsafe.Pointer(&p))[1]
+}
+
 // implementations are the portable routines, those of this build, and each
 // one's reader beside the other's writer.
 var implementations = []routines{
-	{"generic", loadGeneric, storeGeneric, publishGeneric},
-	{"build", load, store, publish},
-	{"build-load", load, storeGeneric, publishGeneric},
-	{"build-store", loadGeneric, store, publish},
+	{"generic", anyLoadGeneric, anyStoreGeneric, anyPublishGeneric},
+	{"build", anyLoad, anyStore, anyPublish},
+	{"build-load", anyLoad, anyStoreGeneric, anyPublishGeneric},
+	{"build-store", anyLoadGeneric, anyStore, anyPublish},
 }
 
 func fill(p []byte, rnd *rand.Rand) {
@@ -159,14 +180,14 @@ func TestHead_States(t *testing.T) {
 			s = r.seq.Load()
 			r.seq.Store(s - open + owned) // begins a write
 			var x four
-			if tryLoad(&r.head, &x, 32) {
+			if tryLoad(&r.head, unsafe.Pointer(&x), 32) {
 				t.Fatal("tryLoad succeeded in state 10")
 			}
 			got := make(chan four)
 			go func() { got <- loaded() }()
 			for r.waiting.Load() == 0 { // until the load waits
 			}
-			copyIn(r.words(), pointer(&four{5, 6, 7, 8}), 32)
+			copyIn(r.words(), unsafe.Pointer(&four{5, 6, 7, 8}), 32)
 			r.seq.Store(s + oneWrite)
 			if x := <-got; x != (four{5, 6, 7, 8}) {
 				t.Fatalf("a load that waited gives %v", x)
