@@ -2,5 +2,5 @@
 
 package seqlock
 
-// assembly says that the scheduler cannot stop a write in the middle: see words_asm.go.
+// assembly says that the scheduler cannot stop a write in the middle: see words_asm_unsafe.go.
 const assembly = false
