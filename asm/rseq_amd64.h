@@ -59,11 +59,13 @@
 	JEQ  cannot \
 	ADDQ BX, R13
 
-// AGAIN is the abort handler.
+// AGAIN is the abort handler. Behind it has to be what goes to where cannot does: it gets
+// there after RETRIES.
 #define AGAIN(rearm) \
 	SIGNATURE \
 	REARM(rearm)
 
+// REARM arms the sequence, and begins it again.
 #define REARM(rearm) \
 arm: \
 	MOVQ DX, 8(AX) \
@@ -83,12 +85,14 @@ arm: \
 // both stored to it each time; AGAIN_SHARED does after an interruption only.
 
 // GO goes on in a Go function with the same arguments; f is the variable that has it. It
-// undoes what LOAD_OURS and LOAD_SHARED do to b and i.
+// undoes what LOAD_OURS and LOAD_SHARED do to b and i. The jump is by a register, as the
+// assembler's -spectre=ret wants it.
 #define GO(f) \
 	MOVQ SI, AX \
 	SARQ $3, BX \
 	MOVQ f(SB), DX \
-	JMP  (DX)
+	MOVQ (DX), R13 \
+	JMP  R13
 
 // LOAD_OURS is LOAD_BLOCK that also puts the number that was kept into CX.
 #define LOAD_OURS(cs, cannot) \
@@ -117,6 +121,8 @@ arm: \
 	MOVL (R12), CX
 
 // ARM_KEPT is ARM, which goes to other if the number that was kept is not the thread's.
+// The way back from there is not counted: to get there twice a thread has to be moved
+// in between, which takes it through arm.
 #define ARM_KEPT(cannot) \
 	CMPQ DX, 8(AX) \
 	JNE  arm \
