@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quiesce-go/quiesce/internal/gate"
 )
 
 // An order is what the traced child asks of its tracer, by a file that they share and SIGUSR1.
@@ -32,9 +34,9 @@ const answerAt = 4096 // in the file, where the tracer puts an answer
 type answer [512]uint64 // the instructions' addresses, 0 behind the last one
 
 // TestInterrupt stops each sequence at each of its instructions. Meanwhile somebody else does a whole operation
-// in the column, or the thread is moved to another CPU. Then the sequence must begin again: as if it had come
-// after the other's, and in the column where it is now. In the twin, whose descriptors say nothing to the
-// kernel, none does.
+// in the column, or the thread is moved to another CPU, or the Block is shut. Then the sequence must begin again: as
+// if it had come after the other's, in the column where it is now, or not at all. In the twin, whose descriptors say
+// nothing to the kernel, none does.
 func TestInterrupt(t *testing.T) {
 	if _, err := RSEQ(); err != nil {
 		t.Skip(err)
@@ -246,6 +248,9 @@ func interrupted(arg string) {
 	word := func(i int) *int64 { return b.lease.Load().word(tierRSEQ, col, i) }
 	ends := func(i int) *int64 { return l.ends.lease.Load().word(tierRSEQ, col, i) }
 	record := func(at uint64) *int64 { return (*int64)(unsafe.Pointer(l.buffer(tierRSEQ, col).word(at))) }
+	gate.Slow = func(unsafe.Pointer, int, int64) {}
+	// shut is what Gate.Shut stores.
+	shut := [4]change{{Addr: uint64(uintptr(unsafe.Pointer(&b.base)))}, {Addr: uint64(uintptr(unsafe.Pointer(&l.ends.base)))}}
 	const no = "-1"
 	here, there := fmt.Sprint(col), fmt.Sprint(cpus[1])
 	all := []interruption{
@@ -285,6 +290,7 @@ func interrupted(arg string) {
 		// do has the operation run, from a state that is always the same, as ordered.
 		do := func(o order) (result string) {
 			_ = moveTo(0, col)
+			b.base, l.ends.base = b.lease.Load().base, l.ends.lease.Load().base
 			op.run() // so that the thread knows where it is
 			for c := range columns {
 				for i := range 16 {
@@ -327,7 +333,11 @@ func interrupted(arg string) {
 			if got := do(o); op.moved != "" && got != op.moved || *op.word == undisturbed {
 				wrong++
 			}
-			stops += 2
+			o.CPU, o.Change = -1, shut
+			if do(o); *op.word == undisturbed {
+				wrong++
+			}
+			stops += 3
 		}
 		fmt.Printf("%s stopped %d times, %d wrong\n", op.name, stops, wrong)
 	}
