@@ -110,6 +110,61 @@ func TestBlock_AllocRace(t *testing.T) {
 	})
 }
 
+// TestBlock_StackGrows: the stack may have to grow where an operation goes on in Go. That one has what the operation was
+// called with all the same, and its caller what it had.
+func TestBlock_StackGrows(t *testing.T) {
+	onTiers(t, func(t *testing.T) {
+		const depth = 500
+		var b Block
+		b.Alloc(2)
+		var sum int64
+		b.Divert(func(i int, delta int64) { sum += delta << i }) // so that no sequence can be used
+		grown := make(chan int)
+		during := 0
+		n := storm.Size(200)
+		for range n {
+			go func() { grown <- descend(t, &b, depth) }()
+			during += <-grown
+		}
+		if want := int64(n * depth * (depth + 1) / 2); sum != want {
+			t.Errorf("the sum is %d, want %d", sum, want)
+		}
+		if during == 0 {
+			t.Error("the stack grew elsewhere only: the test does not do what it should")
+		}
+	})
+}
+
+// descend uses b at each depth, and returns how often the stack was somewhere else afterwards.
+//
+//go:noinline
+func descend(t *testing.T, b *Block, n int) (grown int) {
+	var frame [512]byte // more than what it calls has, so that those find too little left
+	for i := range frame {
+		frame[i] = byte(n)
+	}
+	before := uintptr(unsafe.Pointer(&frame))
+	b.Add(0, int64(n))
+	l, slot := b.TryLock(1)
+	if uintptr(unsafe.Pointer(&frame)) != before {
+		grown++
+	}
+	if l == nil || l != b.lockAt(slot, 1) || !b.Held(slot, 1) {
+		t.Errorf("TryLock returns %p and slot %d", l, slot)
+	} else {
+		l.Unlock()
+	}
+	if n > 0 {
+		grown += descend(t, b, n-1)
+	}
+	for i, c := range frame {
+		if c != byte(n) {
+			t.Errorf("byte %d of the frame is %#x, want %#x", i, c, byte(n))
+		}
+	}
+	return grown
+}
+
 // TestBlock_Neighbours fills the words around one and works on that.
 func TestBlock_Neighbours(t *testing.T) {
 	onTiers(t, func(t *testing.T) {

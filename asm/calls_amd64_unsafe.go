@@ -8,7 +8,9 @@ package asm
 // without one: a quarter of the time of an Add (docs/rseq.md). The registers are those
 // of the compiler's internal calling convention, AX, BX, CX for the first three words
 // and the same for results; R14, X15, SP and BP are to be left as they are. A func
-// value is a pointer to a word with the address of the code.
+// value is a pointer to a word with the address of the code. A caller keeps room on its
+// stack for the callee's arguments to be put there, and the Go function that the assembly
+// may jump to does so where it grows the stack. Go 1.26, 1.27 tested.
 
 import "unsafe"
 
