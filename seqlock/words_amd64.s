@@ -23,10 +23,12 @@
 #define TMP2 R12
 #define SEQ head_seq(H)
 
-// JUMP calls a Go func with the arguments that are in registers, for good.
+// JUMP calls a Go func with the arguments that are in registers, for good. It jumps
+// by a register, as the assembler's -spectre=ret wants it.
 #define JUMP(func) \
 	MOVQ func(SB), DX; \
-	JMP  (DX)
+	MOVQ (DX), TMP; \
+	JMP  TMP
 
 // MOVEOUT and MOVEIN copy 16 bytes, out of a T that is shared and into one. What
 // goes in is loaded by words, since it has often been changed by words just now: a
