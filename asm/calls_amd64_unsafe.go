@@ -29,8 +29,8 @@ var (
 )
 
 // guesses has the CPU on which each goroutine ran a sequence last, in programs with
-// cgo: see rseq_amd64.h. Goroutines are some 448 bytes apart, so a thousand of them are
-// in different cache lines.
+// cgo: see rseq_amd64.h. Goroutines are some 450 bytes apart, so few of a thousand share
+// a cache line.
 //
 //lint:ignore U1000 used by the assembly
 var guesses [guessCount]uint64
