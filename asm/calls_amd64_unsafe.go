@@ -31,8 +31,6 @@ var (
 // guesses has the CPU on which each goroutine ran a sequence last, in programs with
 // cgo: see rseq_amd64.h. Goroutines are some 450 bytes apart, so few of a thousand share
 // a cache line.
-//
-//lint:ignore U1000 used by the assembly
 var guesses [guessCount]uint64
 
 const guessCount = 8192
@@ -85,6 +83,8 @@ func sequencesOurs() []sequence {
 const nameAdd, nameGateAdd, nameTryLock = "seqAdd", "seqGateAdd", "seqTryLock"
 
 // Code that is not to be called by these names.
+//
+//lint:file-ignore U1000 the assembly uses what seems unused here
 func seqAdd()
 func seqAddOurs()
 func seqGateAdd()

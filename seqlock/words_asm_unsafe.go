@@ -90,6 +90,8 @@ func checkCalls(check func(a, b, c, d, e, f uintptr) uintptr) bool {
 var loadCode, storeCode, loadLatchCode, checkCode uintptr
 
 // Code that is not to be called by these names.
+//
+//lint:file-ignore U1000 the assembly uses what seems unused here
 func loadR()
 func storeR()
 func loadLatchR()
