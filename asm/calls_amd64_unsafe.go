@@ -5,7 +5,7 @@ package asm
 // This file makes func values of functions of the assembly. A call of a function of
 // the assembly by its name goes through a wrapper that the linker makes, which has the
 // arguments on the stack. A func value is called with the arguments in registers,
-// without one: a quarter of the time of an Add (docs/rseq.md). The registers are those
+// without one; what that gains is in docs/rseq.md. The registers are those
 // of the compiler's internal calling convention, AX, BX, CX for the first three words
 // and the same for results; R14, X15, SP and BP are to be left as they are. A func
 // value is a pointer to a word with the address of the code. A caller keeps room on its
@@ -30,7 +30,8 @@ var (
 
 // guesses has the CPU on which each goroutine ran a sequence last, in programs with
 // cgo: see rseq_amd64.h. Goroutines are some 450 bytes apart, so few of a thousand share
-// a cache line.
+// a cache line. They are loaded and stored without order, and pair with nothing: a sequence
+// believes what it finds only where the area says the same.
 var guesses [guessCount]uint64
 
 const guessCount = 8192

@@ -94,7 +94,8 @@ arm: \
 	MOVQ (DX), R13 \
 	JMP  R13
 
-// LOAD_OURS is LOAD_BLOCK that also puts the number that was kept into CX.
+// LOAD_OURS is LOAD_BLOCK that also puts the number that was kept into CX. That
+// rseqColumns comes first pairs with setRSEQColumns, as in LOAD_THREAD.
 #define LOAD_OURS(cs, cannot) \
 	MOVQ AX, SI \
 	SHLQ $3, BX \
