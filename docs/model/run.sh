@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the models of this directory, and that spin refutes every mutant.
 #
-#	run.sh        four minutes and 1 GB on a machine with nothing else to do
-#	run.sh -big   larger bounds as well: ten minutes and 3 GB
+#	run.sh        five minutes and 1 GB on a machine with nothing else to do
+#	run.sh -big   larger bounds as well: twelve minutes and 3 GB
 #
 # It needs spin (6.4 or newer) and a C compiler, and installs nothing. It exits
 # with 1 if a model errs or a mutant is not refuted, with 2 if it cannot run.
@@ -80,6 +80,22 @@ for m in NOFLIP SOON; do
 	check 'never ends' guard.pml -DLIVE -DS=1 -DK=0 -DGPS=2 -DMUT_$m
 done
 
+check holds claim.pml -DS=2 -DGPS=2
+check holds claim.pml -DS=2 -DGPS=1 -DARM
+check holds claim.pml -DS=1 -DR=3 -DGPS=2
+check holds claim.pml -DS=1 -DW=2 -DGPS=2
+check holds claim.pml -DS=1 -DRENUMBER
+check holds claim.pml -DS=1 -DFIRST
+for m in NOFENCE EARLY JOIN LATE OLD SKIP MARK BLIND TORN RENUMBER; do
+	check 'uses a freed object' claim.pml -DS=1 -DGPS=1 -DMUT_$m
+done
+for m in FLAGFIRST OPENFIRST; do
+	check 'uses a freed object' claim.pml -DS=1 -DGPS=1 -DFIRST -DMUT_$m
+done
+check 'sleeps for ever' claim.pml -DS=1 -DGPS=1 -DMUT_STORE
+check holds claim.pml -DLIVE -DS=1 -DK=0
+check 'never ends' claim.pml -DLIVE -DS=1 -DK=0 -DMUT_ZERO
+
 check holds grace.pml
 check holds grace.pml -DP1=StartPoll
 check holds grace.pml -DP1=Call
@@ -130,6 +146,10 @@ if $big; then
 	check holds reader.pml -DS=2 -DU=2 -DK=1 -DGPS=3
 	check holds guard.pml -DS=2 -DU=2 -DK=1 -DGPS=2
 	check holds guard.pml -DS=2 -DU=1 -DK=1 -DGPS=3 -DARM
+	check holds claim.pml -DS=2 -DGPS=3
+	check holds claim.pml -DS=2 -DGPS=2 -DARM
+	check holds claim.pml -DS=2 -DW=2
+	check holds claim.pml -DS=1 -DR=3 -DGPS=3
 	check holds grace.pml -DLIVE -DR=1 -DS=2 -DN=3 -DP2=Impatient
 	check holds barrier.pml
 fi
