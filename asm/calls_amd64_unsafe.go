@@ -6,7 +6,7 @@ package asm
 // the assembly by its name goes through a wrapper that the linker makes, which has the
 // arguments on the stack. A func value is called with the arguments in registers,
 // without one; what that gains is in docs/rseq.md. The registers are those
-// of the compiler's internal calling convention, AX, BX, CX for the first three words
+// of the compiler's internal calling convention, AX, BX, CX, DI, SI for the first five words
 // and the same for results; R14, X15, SP and BP are to be left as they are. A func
 // value is a pointer to a word with the address of the code. A caller keeps room on its
 // stack for the callee's arguments to be put there, and the Go function that the assembly
@@ -19,13 +19,25 @@ var (
 	blockAdd     func(b *Block, i int, delta int64)
 	gateAdd      func(b *Block, i int, delta int64)
 	blockTryLock func(b *Block, i int) (l *Lock, slot int)
+	logByWords   logCall
 )
+
+type logCall = func(l *Log, event uint32, payload uintptr, length, capacity int) bool
+
+// logWrite is in rseq_asm.go. It calls logByWords, which goes on in logSlow or logFull with the slice that those three words
+// are. As words they do not make payload escape; nor need they be anything else, for while the assembly runs no stack
+// moves, and no collection ends.
+func logWrite(l *Log, event uint32, payload []byte) bool {
+	return logByWords(l, event, uintptr(unsafe.Pointer(unsafe.SliceData(payload))), len(payload), cap(payload))
+}
 
 // Where they jump to when a sequence cannot be used. Read by the assembly.
 var (
 	blockAddGo     = blockAddSlow
 	gateAddGo      = gateAddSlow
 	blockTryLockGo = blockTryLockSlow
+	logSlowGo      = logSlow
+	logFullGo      = logFull
 )
 
 // guesses has the CPU on which each goroutine ran a sequence last, in programs with
@@ -38,25 +50,30 @@ const guessCount = 8192
 
 // calls reports whether the compiler passes arguments and results as the assembly
 // expects. Where it does not, there are no restartable sequences.
-var calls = checkCalls(byRegisters[func(a, b, c int) (int, int, int)](&checkCode))
+var calls = checkCalls(byRegisters[checkCall](&checkCode))
 
-func checkCalls(f func(a, b, c int) (int, int, int)) bool {
-	x, y, z := f(1, 10, 100)
-	return x == 21 && y == 410 && z == 900
+type checkCall = func(a, b, c, d, e int) (int, int, int)
+
+func checkCalls(f checkCall) bool {
+	x, y, z := f(1, 10, 100, 1000, 10000)
+	return x == 21 && y == 410 && z == 38100
 }
 
 func init() {
 	switch {
 	case !calls:
 		blockAdd, gateAdd, blockTryLock = blockAddGo, gateAddGo, blockTryLockGo
+		logByWords = *(*logCall)(unsafe.Pointer(&logSlowGo))
 	case isCgo:
 		blockAdd = byRegisters[func(*Block, int, int64)](&addCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockCode)
+		logByWords = byRegisters[logCall](&logCode)
 	default:
 		blockAdd = byRegisters[func(*Block, int, int64)](&addOursCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateOursCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockOursCode)
+		logByWords = byRegisters[logCall](&logCode)
 	}
 }
 
@@ -81,7 +98,7 @@ func sequencesOurs() []sequence {
 	}
 }
 
-const nameAdd, nameGateAdd, nameTryLock = "seqAdd", "seqGateAdd", "seqTryLock"
+const nameAdd, nameGateAdd, nameTryLock, nameLogWrite = "seqAdd", "seqGateAdd", "seqTryLock", "seqLogWrite"
 
 // Code that is not to be called by these names.
 //
@@ -92,4 +109,5 @@ func seqGateAdd()
 func seqGateAddOurs()
 func seqTryLock()
 func seqTryLockOurs()
+func seqLogWrite()
 func seqCheck()

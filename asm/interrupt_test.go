@@ -264,7 +264,7 @@ func interrupted(arg string) {
 			map[*int64]int64{word(3): 1}, here + " 8", no + " 0", word(3), 0},
 		{"blockAddWithin", func() string { return fmt.Sprint(blockAddWithin(&b, 0, 1, -10, 10)) },
 			map[*int64]int64{word(0): 9}, no, there, word(0), 9},
-		{"logWrite", func() string { return fmt.Sprint(logWrite(&l, 2, []byte("twelve bytes")), *record(3)>>32) },
+		{nameLogWrite, func() string { return fmt.Sprint(logWrite(&l, 2, []byte("twelve bytes")), *record(3)>>32) },
 			map[*int64]int64{record(2): 0, record(3): 7 << 32, ends(logHead): 4}, "true 7", "", ends(logHead), 8},
 	}
 	for _, op := range adds {

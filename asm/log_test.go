@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/quiesce-go/quiesce/internal/storm"
 )
@@ -438,6 +439,81 @@ func FuzzLog(f *testing.F) {
 			t.Errorf("%#x, %x: %v, %x", event, payload, ok, got)
 		}
 	})
+}
+
+// TestLog_StackGrows is TestBlock_StackGrows for a Log: the payload is on the stack, too, and what looks at it goes on in
+// Go, because nothing fits or because no sequence can be used.
+func TestLog_StackGrows(t *testing.T) {
+	const depth = 500
+	for name, size := range map[string]int{"full": 1, "slow": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			onTiers(t, func(t *testing.T) {
+				if size > 1 && rseqColumn() >= 0 {
+					setRSEQColumns(0)
+					defer setRSEQColumns(uint32(columns))
+				}
+				var l Log
+				l.Make(size)
+				grown := make(chan int)
+				during := 0
+				n := storm.Size(200)
+				for i := range n {
+					go func() { grown <- lower(i%40, func() int { return descendLog(t, &l, depth, size > 1) }) }()
+					during += <-grown
+					records := 0
+					for _, r := range drain(&l) {
+						if want := strings.Repeat(string([]byte{byte(r.event)}), 300); r.payload != want {
+							t.Fatalf("event %d: %x", r.event, r.payload)
+						}
+						records++
+					}
+					if size > 1 && records != depth+1 || size == 1 && l.Dropped() != uint64((i+1)*(depth+1)) {
+						t.Fatalf("%d records, %d dropped", records, l.Dropped())
+					}
+				}
+				if during == 0 {
+					t.Error("the stack grew elsewhere only: the test does not do what it should")
+				}
+			})
+		})
+	}
+}
+
+// lower calls f a little lower on the stack, so that it ends elsewhere.
+//
+//go:noinline
+func lower(n int, f func() int) int {
+	if n > 0 {
+		return lower(n-1, f)
+	}
+	return f()
+}
+
+// descendLog writes to l at each depth, and returns how often the stack was somewhere else afterwards.
+//
+//go:noinline
+func descendLog(t *testing.T, l *Log, n int, fits bool) (grown int) {
+	var frame [512]byte // more than what it calls has, so that those find too little left
+	for i := range frame {
+		frame[i] = byte(n)
+	}
+	before := uintptr(unsafe.Pointer(&frame))
+	ok := l.Write(uint32(n), frame[:300])
+	if uintptr(unsafe.Pointer(&frame)) != before {
+		grown++
+	}
+	if ok != fits {
+		t.Errorf("Write returns %v at %d", ok, n)
+	}
+	if n > 0 {
+		grown += descendLog(t, l, n-1, fits)
+	}
+	for i, c := range frame {
+		if c != byte(n) {
+			t.Errorf("byte %d of the frame is %#x, want %#x", i, c, byte(n))
+		}
+	}
+	return grown
 }
 
 // TestLog_Stack: the stack on which a payload lies may move while Write goes on in Go

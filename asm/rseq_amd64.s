@@ -98,11 +98,13 @@ slow:
 	MOVQ DI, CX
 	GO(·gateAddGo)
 
-// seqCheck is func(a, b, c int) (int, int, int).
+// seqCheck is func(a, b, c, d, e int) (int, int, int).
 TEXT ·seqCheck(SB), NOSPLIT|NOFRAME, $0-0
 	LEAQ (AX)(BX*2), AX
 	LEAQ (BX)(CX*4), BX
-	LEAQ (CX)(CX*8), CX
+	LEAQ (CX)(DI*8), CX
+	LEAQ (SI)(SI*2), SI
+	ADDQ SI, CX
 	RET
 
 // func areaCPU() int64

@@ -52,7 +52,7 @@ func rawArea() unsafe.Pointer
 
 const calls = true // everything is called by its name
 
-const nameAdd, nameGateAdd, nameTryLock = "blockAdd", "gateAdd", "blockTryLock"
+const nameAdd, nameGateAdd, nameTryLock, nameLogWrite = "blockAdd", "gateAdd", "blockTryLock", "logWrite"
 
 func sequencesOurs() []sequence { return nil }
 
@@ -60,3 +60,6 @@ func sequencesOurs() []sequence { return nil }
 func blockAdd(b *Block, i int, delta int64)
 func gateAdd(b *Block, i int, delta int64)
 func blockTryLock(b *Block, i int) (*Lock, int)
+
+//go:noescape
+func logWrite(l *Log, event uint32, payload []byte) bool

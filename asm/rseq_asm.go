@@ -17,6 +17,11 @@ import "unsafe"
 // blockTryLock(b *Block, i int) (*Lock, int) takes the lock at word i in the column of
 // the CPU it runs on and returns it and the column, or nil. Where it cannot it jumps to
 // blockTryLockSlow.
+//
+// logWrite(l *Log, event uint32, payload []byte) bool appends a record to the caller's
+// column of l. Where there is no room it jumps to logFull, and where it cannot tell to
+// logSlow. It touches the words of l's column, from the head up to one record of its
+// buffer, and the thread's rseq area; and reads payload, no byte more.
 
 // The other operations return the column they worked in, or one of two negative
 // numbers: seqNo, the condition did not hold, or seqCannot, no sequence could
@@ -36,14 +41,6 @@ func blockPop(b *Block, i int) (col int, v int64)
 
 //go:noescape
 func blockAddWithin(b *Block, i int, delta, low, high int64) int
-
-// logWrite appends a record to the caller's column of l. Where there is no room it
-// jumps to logFull, and where it cannot tell to logSlow. It touches the words of
-// l's column, from the head up to one record of its buffer, and the thread's
-// rseq area; and reads payload, no byte more.
-//
-//go:noescape
-func logWrite(l *Log, event uint32, payload []byte) bool
 
 // cpu returns the CPU number from the thread's area; where there are no areas,
 // from RDPID if useRDPID says so; else it jumps to cpuSlow.

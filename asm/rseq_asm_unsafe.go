@@ -421,7 +421,7 @@ func sequences() []sequence {
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},
 		{"blockAddWithin", withinCode, &withinCS, storeCommit},
-		{"logWrite", logCode, &logCS, stackCommit},
+		{nameLogWrite, logCode, &logCS, stackCommit},
 	}...)
 }
 

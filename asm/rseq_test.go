@@ -138,7 +138,7 @@ func TestSequences_Compiled(t *testing.T) {
 		switch s.name {
 		case "blockSwapTwo", "blockPush":
 			want = 2
-		case "logWrite":
+		case nameLogWrite:
 			want = 6 // the tail that was seen, time, event, payload twice
 		}
 		if stores != want {

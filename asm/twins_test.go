@@ -134,7 +134,7 @@ func TestBlock_Twins(t *testing.T) {
 		}
 		t.Log(did)
 		for _, s := range sequences() {
-			if did[s.name] == 0 && s.name != "rseqProbe" && s.name != "logWrite" {
+			if did[s.name] == 0 && s.name != "rseqProbe" && s.name != nameLogWrite {
 				t.Errorf("%s did nothing: the test does not do what it should", s.name)
 			}
 		}
