@@ -115,6 +115,7 @@ func BenchmarkFence(b *testing.B) {
 func BenchmarkBlock(b *testing.B) {
 	var w Block
 	w.Alloc(16)
+	c := made()
 	for _, op := range []struct {
 		name string
 		body func(n int)
@@ -143,6 +144,13 @@ func BenchmarkBlock(b *testing.B) {
 			for range n {
 				l, _ := w.TryLock(14)
 				l.Unlock()
+			}
+		}},
+		{"Claim", func(n int) {
+			for range n {
+				if w := c.Claim(1, none); w != nil {
+					StoreRelease(w, 0)
+				}
 			}
 		}},
 		{"CompareAndSwapTwo", func(n int) {

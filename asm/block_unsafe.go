@@ -61,10 +61,11 @@ type lease struct {
 // panics if n is not in [1, MaxWords], or if b has fewer, which cannot be
 // extended. It takes a lock, and memory from the kernel once for every 8192
 // words.
-func (b *Block) Alloc(n int) { b.alloc(n, false) }
+func (b *Block) Alloc(n int) { b.alloc(n, false, release) }
 
-// alloc is Alloc that can leave the Block as it is while diverted.
-func (b *Block) alloc(n int, shut bool) {
+// alloc is Alloc that can leave the Block as it is while diverted. gone is called when nobody can reach the words by
+// the Block any more.
+func (b *Block) alloc(n int, shut bool, gone func(run)) {
 	if n < 1 || n > MaxWords {
 		panic("asm: Block.Alloc of a number of words outside [1, MaxWords]")
 	}
@@ -80,7 +81,7 @@ func (b *Block) alloc(n int, shut bool) {
 	}
 	base := pool.takeLocked(class)
 	l := &lease{base: base, class: class}
-	runtime.AddCleanup(l, release, run{base, class})
+	runtime.AddCleanup(l, gone, run{base, class})
 	b.lease.Store(l)
 	if !shut {
 		atomic.StorePointer(&b.base, base)

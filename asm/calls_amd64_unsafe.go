@@ -19,6 +19,7 @@ var (
 	blockAdd     func(b *Block, i int, delta int64)
 	gateAdd      func(b *Block, i int, delta int64)
 	blockTryLock func(b *Block, i int) (l *Lock, slot int)
+	claim        func(c *Claims, v int64, other func(*Claims, int64) *int64) *int64
 	logByWords   logCall
 )
 
@@ -63,16 +64,19 @@ func init() {
 	switch {
 	case !calls:
 		blockAdd, gateAdd, blockTryLock = blockAddGo, gateAddGo, blockTryLockGo
+		claim = func(c *Claims, v int64, other func(*Claims, int64) *int64) *int64 { return other(c, v) }
 		logByWords = *(*logCall)(unsafe.Pointer(&logSlowGo))
 	case isCgo:
 		blockAdd = byRegisters[func(*Block, int, int64)](&addCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockCode)
+		claim = byRegisters[func(*Claims, int64, func(*Claims, int64) *int64) *int64](&claimCode)
 		logByWords = byRegisters[logCall](&logCode)
 	default:
 		blockAdd = byRegisters[func(*Block, int, int64)](&addOursCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateOursCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockOursCode)
+		claim = byRegisters[func(*Claims, int64, func(*Claims, int64) *int64) *int64](&claimOursCode)
 		logByWords = byRegisters[logCall](&logCode)
 	}
 }
@@ -82,8 +86,8 @@ func byRegisters[F any](code **[sequenceLen]byte) F { return *(*F)(unsafe.Pointe
 
 // Defined in the assembly.
 var (
-	addOursCS, gateOursCS, lockOursCS                  csDescriptor
-	addOursCode, gateOursCode, lockOursCode, checkCode *[sequenceLen]byte
+	addOursCS, gateOursCS, lockOursCS, claimOursCS                    csDescriptor
+	addOursCode, gateOursCode, lockOursCode, claimOursCode, checkCode *[sequenceLen]byte
 )
 
 // sequencesOurs returns the sequences that only programs without cgo have.
@@ -95,10 +99,11 @@ func sequencesOurs() []sequence {
 		{"seqAddOurs", addOursCode, &addOursCS, addCommit},
 		{"seqGateAddOurs", gateOursCode, &gateOursCS, addCommit},
 		{"seqTryLockOurs", lockOursCode, &lockOursCS, storeCommit},
+		{"seqClaimOurs", claimOursCode, &claimOursCS, storeCommit},
 	}
 }
 
-const nameAdd, nameGateAdd, nameTryLock, nameLogWrite = "seqAdd", "seqGateAdd", "seqTryLock", "seqLogWrite"
+const nameAdd, nameGateAdd, nameTryLock, nameClaim, nameLogWrite = "seqAdd", "seqGateAdd", "seqTryLock", "seqClaim", "seqLogWrite"
 
 // Code that is not to be called by these names.
 //
@@ -109,5 +114,7 @@ func seqGateAdd()
 func seqGateAddOurs()
 func seqTryLock()
 func seqTryLockOurs()
+func seqClaim()
+func seqClaimOurs()
 func seqLogWrite()
 func seqCheck()

@@ -12,6 +12,8 @@
 //     Linux 4.18) work in this process, and who registered the threads.
 //   - [Block] is per-CPU memory: a run of 64-bit words with one copy for each
 //     CPU, updated by restartable sequences where they work.
+//   - [Claims] are words of such memory that one goroutine at a time has, taken by a
+//     restartable sequence and given back by a plain store.
 //   - [Log] is a buffer of records for each CPU, which are reserved, copied and
 //     committed in one such sequence.
 //

@@ -25,7 +25,7 @@ func Gates() bool {
 }
 
 // Make gives g n words, and leaves it shut. Gates must have returned true.
-func (g *Gate) Make(n int) { g.Block.alloc(n, true) }
+func (g *Gate) Make(n int) { g.Block.alloc(n, true, release) }
 
 // Made reports whether g has words.
 func (g *Gate) Made() bool { return g.Block.lease.Load() != nil }

@@ -23,6 +23,13 @@ var (
 		}
 		return all
 	}()
+	claims = func() []namedClaim {
+		all := []namedClaim{{"seqClaim", byRegisters[claimer](&claimCode)}}
+		if !isCgo {
+			all = append(all, namedClaim{"seqClaimOurs", byRegisters[claimer](&claimOursCode)})
+		}
+		return all
+	}()
 )
 
 var breakpoint = []byte{0xcc} // INT3

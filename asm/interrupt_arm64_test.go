@@ -8,6 +8,7 @@ import "golang.org/x/sys/unix"
 var (
 	adds     = []namedAdd{{"blockAdd", blockAdd}, {"gateAdd", gateAdd}}
 	tryLocks = []namedTryLock{{"blockTryLock", blockTryLock}}
+	claims   = []namedClaim{{"seqClaim", claim}}
 )
 
 var breakpoint = []byte{0x00, 0x00, 0x20, 0xd4} // BRK #0

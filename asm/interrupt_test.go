@@ -186,6 +186,7 @@ func init() { children["interrupted"] = interrupted }
 type (
 	adder     = func(b *Block, i int, delta int64)
 	tryLocker = func(b *Block, i int) (*Lock, int)
+	claimer   = func(c *Claims, v int64, other func(*Claims, int64) *int64) *int64
 
 	namedAdd struct {
 		name string
@@ -194,6 +195,10 @@ type (
 	namedTryLock struct {
 		name string
 		do   tryLocker
+	}
+	namedClaim struct {
+		name string
+		do   claimer
 	}
 )
 
@@ -206,6 +211,7 @@ type interruption struct {
 	moved string           // what it returns in another column
 	word  *int64           // what it must have stored to, last of all
 	value int64            // when it came after the other
+	open  bool             // it may be done although it was shut meanwhile
 }
 
 // interrupted prints how often each sequence was stopped and did not do what it should.
@@ -242,6 +248,8 @@ func interrupted(arg string) {
 
 	var b Block
 	b.Alloc(16)
+	var c Claims
+	c.Make()
 	var l Log
 	l.Make(256)
 	l.Write(1, nil)
@@ -250,30 +258,43 @@ func interrupted(arg string) {
 	record := func(at uint64) *int64 { return (*int64)(unsafe.Pointer(l.buffer(tierRSEQ, col).word(at))) }
 	gate.Slow = func(unsafe.Pointer, int, int64) {}
 	// shut is what Gate.Shut stores.
-	shut := [4]change{{Addr: uint64(uintptr(unsafe.Pointer(&b.base)))}, {Addr: uint64(uintptr(unsafe.Pointer(&l.ends.base)))}}
+	shut := [4]change{{Addr: uint64(uintptr(unsafe.Pointer(&b.base)))}, {Addr: uint64(uintptr(unsafe.Pointer(&c.block.base)))}, {Addr: uint64(uintptr(unsafe.Pointer(&l.ends.base)))}}
 	const no = "-1"
 	here, there := fmt.Sprint(col), fmt.Sprint(cpus[1])
 	all := []interruption{
 		{"blockCompareAndSwap", func() string { return fmt.Sprint(blockCompareAndSwap(&b, 0, col, 0, 1)) },
-			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000},
+			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000, false},
 		{"blockSwapTwo", func() string { return fmt.Sprint(blockSwapTwo(&b, 0, col, 0, 1, 2, 3)) },
-			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000},
+			map[*int64]int64{word(0): 1000}, no, no, word(0), 1000, false},
 		{"blockPush", func() string { return fmt.Sprint(blockPush(&b, 0, 4, 5), *word(1)) },
-			map[*int64]int64{word(0): 1, word(1): 7}, here + " 7", "", word(0), 2},
+			map[*int64]int64{word(0): 1, word(1): 7}, here + " 7", "", word(0), 2, false},
 		{"blockPop", func() string { c, v := blockPop(&b, 3); return fmt.Sprint(c, " ", v) },
-			map[*int64]int64{word(3): 1}, here + " 8", no + " 0", word(3), 0},
+			map[*int64]int64{word(3): 1}, here + " 8", no + " 0", word(3), 0, false},
 		{"blockAddWithin", func() string { return fmt.Sprint(blockAddWithin(&b, 0, 1, -10, 10)) },
-			map[*int64]int64{word(0): 9}, no, there, word(0), 9},
+			map[*int64]int64{word(0): 9}, no, there, word(0), 9, false},
 		{nameLogWrite, func() string { return fmt.Sprint(logWrite(&l, 2, []byte("twelve bytes")), *record(3)>>32) },
-			map[*int64]int64{record(2): 0, record(3): 7 << 32, ends(logHead): 4}, "true 7", "", ends(logHead), 8},
+			map[*int64]int64{record(2): 0, record(3): 7 << 32, ends(logHead): 4}, "true 7", "", ends(logHead), 8, false},
 	}
 	for _, op := range adds {
 		all = append(all, interruption{op.name, func() string { op.do(&b, 0, 1); return "" },
-			map[*int64]int64{word(0): 1000}, "", "", word(0), 1001})
+			map[*int64]int64{word(0): 1000}, "", "", word(0), 1001, false})
 	}
 	for _, op := range tryLocks {
 		all = append(all, interruption{op.name, func() string { lock, _ := op.do(&b, 0); return fmt.Sprint(lock != nil) },
-			map[*int64]int64{word(0): 1}, "false", "true", word(0), 1})
+			map[*int64]int64{word(0): 1}, "false", "true", word(0), 1, false})
+	}
+	for _, op := range claims {
+		run := func() string {
+			for col := range columns {
+				*c.Word(col, 0), *c.Word(col, 1), *c.Word(col, 2) = 9, 0, 0 // so that it looks at two
+			}
+			w := op.do(&c, 6, func(*Claims, int64) *int64 { return nil })
+			if w == nil {
+				return "none"
+			}
+			return fmt.Sprint((uintptr(unsafe.Pointer(w))-uintptr(unsafe.Pointer(c.Word(0, 0))))/8%(columnBytes/8), " ", *w)
+		}
+		all = append(all, interruption{op.name, run, map[*int64]int64{c.Word(col, 1): 1}, "2 6", "1 6", c.Word(col, 1), 1, true})
 	}
 	for _, op := range all {
 		var cs *csDescriptor
@@ -290,11 +311,12 @@ func interrupted(arg string) {
 		// do has the operation run, from a state that is always the same, as ordered.
 		do := func(o order) (result string) {
 			_ = moveTo(0, col)
+			c.Open()
 			b.base, l.ends.base = b.lease.Load().base, l.ends.lease.Load().base
 			op.run() // so that the thread knows where it is
-			for c := range columns {
+			for col := range columns {
 				for i := range 16 {
-					*b.lease.Load().word(tierRSEQ, c, i) = 0
+					*b.lease.Load().word(tierRSEQ, col, i) = 0
 				}
 			}
 			*word(3), *word(4), *word(5) = 2, 8, 9 // a stack
@@ -334,7 +356,7 @@ func interrupted(arg string) {
 				wrong++
 			}
 			o.CPU, o.Change = -1, shut
-			if do(o); *op.word == undisturbed {
+			if do(o); *op.word == undisturbed && !op.open {
 				wrong++
 			}
 			stops += 3

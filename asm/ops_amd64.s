@@ -8,6 +8,8 @@
 GLOBL ·casCS(SB), NOPTR, $32
 GLOBL ·lockCS(SB), NOPTR, $32
 GLOBL ·lockOursCS(SB), NOPTR, $32
+GLOBL ·claimCS(SB), NOPTR, $32
+GLOBL ·claimOursCS(SB), NOPTR, $32
 GLOBL ·twoCS(SB), NOPTR, $32
 GLOBL ·pushCS(SB), NOPTR, $32
 GLOBL ·popCS(SB), NOPTR, $32
@@ -18,6 +20,10 @@ DATA ·lockCode(SB)/8, $·seqTryLock(SB)
 GLOBL ·lockCode(SB), NOPTR|RODATA, $8
 DATA ·lockOursCode(SB)/8, $·seqTryLockOurs(SB)
 GLOBL ·lockOursCode(SB), NOPTR|RODATA, $8
+DATA ·claimCode(SB)/8, $·seqClaim(SB)
+GLOBL ·claimCode(SB), NOPTR|RODATA, $8
+DATA ·claimOursCode(SB)/8, $·seqClaimOurs(SB)
+GLOBL ·claimOursCode(SB), NOPTR|RODATA, $8
 DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
 GLOBL ·twoCode(SB), NOPTR|RODATA, $8
 DATA ·pushCode(SB)/8, $·blockPush(SB)
@@ -117,6 +123,89 @@ no:
 	XORL AX, AX
 	XORL BX, BX
 	RET
+
+// seqClaim is claim(c *Claims, v int64, other func(*Claims, int64) *int64) *int64, called by registers:
+//
+//	for i := range ClaimWords {
+//		if w[i] == 0 {
+//			w[i] = v
+//			return &w[i]
+//		}
+//	}
+//	return other(c, v)
+//
+// The words are the ones in a cache line of their own. c.base is no part of the sequence: it is nil or always the same,
+// and where it is nil the sequence that the thread ran last stays armed.
+TEXT ·seqClaim(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ BX, R11
+	MOVQ CX, DI
+	LOAD_SHARED(·claimCS, slow)
+	MOVQ (SI), R13
+	TESTQ R13, R13
+	JEQ  slow
+	MOVQ R11, R9
+
+rearm:
+	ARM_COLUMN
+	SHLQ $16, CX
+	CMPQ (R13)(CX*1), $0
+	JEQ  free
+
+busy:
+	ADDQ  $8, CX
+	TESTQ $(8*const_ClaimWords-1), CX
+	JEQ   slow
+	CMPQ  (R13)(CX*1), $0
+	JNE   busy
+
+free:
+	MOVQ R9, (R13)(CX*1)
+	LEAQ (R13)(CX*1), AX
+	RET
+	AGAIN_SHARED(rearm, slow)
+
+slow:
+	MOVQ SI, AX
+	MOVQ R11, BX
+	MOVQ DI, DX
+	MOVQ (DX), R13
+	JMP  R13
+
+// seqClaimOurs is seqClaim without cgo.
+TEXT ·seqClaimOurs(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ BX, R11
+	MOVQ CX, DI
+	LOAD_OURS(·claimOursCS, slow)
+	MOVQ (SI), R13
+	TESTQ R13, R13
+	JEQ  slow
+	MOVQ R11, R9
+
+rearm:
+	ARM_COLUMN
+	SHLQ $16, CX
+	CMPQ (R13)(CX*1), $0
+	JEQ  free
+
+busy:
+	ADDQ  $8, CX
+	TESTQ $(8*const_ClaimWords-1), CX
+	JEQ   slow
+	CMPQ  (R13)(CX*1), $0
+	JNE   busy
+
+free:
+	MOVQ R9, (R13)(CX*1)
+	LEAQ (R13)(CX*1), AX
+	RET
+	AGAIN_OURS(rearm, slow)
+
+slow:
+	MOVQ SI, AX
+	MOVQ R11, BX
+	MOVQ DI, DX
+	MOVQ (DX), R13
+	JMP  R13
 
 // func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int
 //

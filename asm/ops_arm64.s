@@ -6,6 +6,7 @@
 // Descriptors, filled at start-up (findSequences), and the code they describe.
 GLOBL ·casCS(SB), NOPTR, $32
 GLOBL ·lockCS(SB), NOPTR, $32
+GLOBL ·claimCS(SB), NOPTR, $32
 GLOBL ·twoCS(SB), NOPTR, $32
 GLOBL ·pushCS(SB), NOPTR, $32
 GLOBL ·popCS(SB), NOPTR, $32
@@ -14,6 +15,8 @@ DATA ·casCode(SB)/8, $·blockCompareAndSwap(SB)
 GLOBL ·casCode(SB), NOPTR|RODATA, $8
 DATA ·lockCode(SB)/8, $·blockTryLock(SB)
 GLOBL ·lockCode(SB), NOPTR|RODATA, $8
+DATA ·claimCode(SB)/8, $·seqClaim(SB)
+GLOBL ·claimCode(SB), NOPTR|RODATA, $8
 DATA ·twoCode(SB)/8, $·blockSwapTwo(SB)
 GLOBL ·twoCode(SB), NOPTR|RODATA, $8
 DATA ·pushCode(SB)/8, $·blockPush(SB)
@@ -86,6 +89,45 @@ slow:
 no:
 	MOVD ZR, ret+16(FP)
 	MOVD ZR, ret1+24(FP)
+	RET
+
+// func seqClaim(c *Claims, v int64) *int64
+//
+//	for i := range ClaimWords {
+//		if w[i] == 0 {
+//			w[i] = v
+//			return &w[i]
+//		}
+//	}
+//	return nil
+//
+// The words are the ones in 64 bytes of their own.
+TEXT ·seqClaim(SB), NOSPLIT|NOFRAME, $0-24
+	LOAD_THREAD(·claimCS, cannot)
+	MOVD c+0(FP), R12
+	MOVD v+8(FP), R10
+	MOVD ZR, R3
+
+rearm:
+	ARM(cannot)
+	LDAR (R6), R1
+	CBZ  R1, free
+
+busy:
+	ADD  $8, R6
+	TST  $63, R6
+	BEQ  cannot
+	LDAR (R6), R1
+	CBNZ R1, busy
+
+free:
+	STLR R10, (R6)
+	MOVD R6, ret+16(FP)
+	RET
+	AGAIN(rearm)
+
+cannot:
+	MOVD ZR, ret+16(FP)
 	RET
 
 // func blockSwapTwo(b *Block, i, col int, old, new int64, j int, newj int64) int

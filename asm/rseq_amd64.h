@@ -125,14 +125,18 @@ arm: \
 // The way back from there is not counted: to get there twice a thread has to be moved
 // in between, which takes it through arm.
 #define ARM_KEPT(cannot) \
-	CMPQ DX, 8(AX) \
-	JNE  arm \
-	CMPL CX, 4(AX) \
-	JNE  other \
+	ARM_COLUMN \
 	MOVQ (SI), R13 \
 	TESTQ R13, R13 \
 	JEQ  cannot \
 	ADDQ BX, R13
+
+// ARM_COLUMN is the part of ARM_KEPT that is about the CPU.
+#define ARM_COLUMN \
+	CMPQ DX, 8(AX) \
+	JNE  arm \
+	CMPL CX, 4(AX) \
+	JNE  other
 
 // AGAIN_OURS is AGAIN.
 #define AGAIN_OURS(rearm, cannot) \

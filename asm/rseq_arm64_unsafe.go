@@ -52,7 +52,7 @@ func rawArea() unsafe.Pointer
 
 const calls = true // everything is called by its name
 
-const nameAdd, nameGateAdd, nameTryLock, nameLogWrite = "blockAdd", "gateAdd", "blockTryLock", "logWrite"
+const nameAdd, nameGateAdd, nameTryLock, nameClaim, nameLogWrite = "blockAdd", "gateAdd", "blockTryLock", "seqClaim", "logWrite"
 
 func sequencesOurs() []sequence { return nil }
 
@@ -63,3 +63,15 @@ func blockTryLock(b *Block, i int) (*Lock, int)
 
 //go:noescape
 func logWrite(l *Log, event uint32, payload []byte) bool
+
+func claim(c *Claims, v int64, other func(*Claims, int64) *int64) *int64 {
+	if w := seqClaim(c, v); w != nil {
+		return w
+	}
+	return other(c, v)
+}
+
+// seqClaim is claim that returns nil where that calls other.
+//
+//go:noescape
+func seqClaim(c *Claims, v int64) *int64

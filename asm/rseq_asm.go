@@ -18,6 +18,9 @@ import "unsafe"
 // the CPU it runs on and returns it and the column, or nil. Where it cannot it jumps to
 // blockTryLockSlow.
 //
+// claim(c *Claims, v int64, other func(*Claims, int64) *int64) *int64 stores v in the first word that is 0 in the
+// column of the CPU it runs on, and returns its address. Where it cannot it jumps to other.
+//
 // logWrite(l *Log, event uint32, payload []byte) bool appends a record to the caller's
 // column of l. Where there is no room it jumps to logFull, and where it cannot tell to
 // logSlow. It touches the words of l's column, from the head up to one record of its

@@ -406,8 +406,8 @@ type csDescriptor struct {
 
 // Defined in the assembly: descriptors, and the addresses of the functions.
 var (
-	addCS, gateCS, probeCS, casCS, lockCS, twoCS, pushCS, popCS, withinCS, logCS                     csDescriptor
-	addCode, gateCode, probeCode, casCode, lockCode, twoCode, pushCode, popCode, withinCode, logCode *[sequenceLen]byte
+	addCS, gateCS, probeCS, casCS, lockCS, claimCS, twoCS, pushCS, popCS, withinCS, logCS                       csDescriptor
+	addCode, gateCode, probeCode, casCode, lockCode, claimCode, twoCode, pushCode, popCode, withinCode, logCode *[sequenceLen]byte
 )
 
 func sequences() []sequence {
@@ -417,6 +417,7 @@ func sequences() []sequence {
 		{"rseqProbe", probeCode, &probeCS, probeCommit},
 		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
 		{nameTryLock, lockCode, &lockCS, storeCommit},
+		{nameClaim, claimCode, &claimCS, storeCommit},
 		{"blockSwapTwo", twoCode, &twoCS, stackCommit},
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},

@@ -41,7 +41,10 @@ func init() {
 		mark := func() { unix.RawSyscall(unix.SYS_TGKILL, pid, tid, uintptr(unix.SIGUSR1)) }
 		var l Log
 		l.Make(4096)
-		var got [6]int
+		var c Claims
+		c.Make()
+		c.Open()
+		var got [7]int
 		mark()
 		got[0] = blockCompareAndSwap(&b, 1, col, 0, 1)
 		mark()
@@ -56,6 +59,10 @@ func init() {
 		got[4], _ = blockPop(&b, 3)
 		mark()
 		got[5] = blockAddWithin(&b, 9, 1, -10, 10)
+		mark()
+		if claim(&c, 1, func(*Claims, int64) *int64 { return nil }) == nil {
+			got[6] = seqCannot // it went elsewhere
+		}
 		mark()
 		b.Add(0, 1)
 		mark()
@@ -123,7 +130,7 @@ func TestSingleStep(t *testing.T) {
 	if why, ok := strings.CutPrefix(out.String(), "skip: "); ok {
 		t.Skip(why)
 	}
-	if want := "[-2 -2 -2 -2 -2 -2] 1 1 0 0 0 true 3 1\n"; out.String() != want || marks != 9 {
+	if want := "[-2 -2 -2 -2 -2 -2 -2] 1 1 0 0 0 true 3 1\n"; out.String() != want || marks != 10 {
 		t.Errorf("with %d marks: %swant %s", marks, out.String(), want)
 	}
 }

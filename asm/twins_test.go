@@ -5,6 +5,7 @@ package asm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +21,10 @@ func TestBlock_Twins(t *testing.T) {
 	const words, stack, depth, lock = 16, 8, 5, 15 // what is from 1 to 6 takes all the others
 	var b Block
 	b.Alloc(words)
+	var claimed Claims
+	claimed.Make()
+	claimed.Open()
+	var byWord [ClaimWords]int64 // what the Claims are by Go
 	oneColumn(t, func() {
 		col := Column()
 		if col >= columns {
@@ -66,7 +71,7 @@ func TestBlock_Twins(t *testing.T) {
 				}
 				return [2]int64{}
 			}
-			switch rng.IntN(7) {
+			switch rng.IntN(8) {
 			case 0:
 				op := adds[rng.IntN(len(adds))]
 				name = op.name
@@ -114,6 +119,25 @@ func TestBlock_Twins(t *testing.T) {
 				} else if n%5 == 0 {
 					b.lockAt(col, lock).Unlock()
 					b.lockAt(tierShared*columns+col, lock).Unlock()
+				}
+			case 7:
+				op := claims[rng.IntN(len(claims))]
+				name = op.name
+				w := op.do(&claimed, v|1, func(*Claims, int64) *int64 { return nil })
+				got = result(w != nil, 0)
+				if k := slices.Index(byWord[:], 0); k >= 0 {
+					byWord[k] = v | 1
+					want = [2]int64{1, 0}
+				}
+				if n%5 == 0 {
+					k := rng.IntN(ClaimWords)
+					StoreRelease(claimed.Word(col, k), 0)
+					byWord[k] = 0
+				}
+				for k := range byWord {
+					if y := *claimed.Word(col, k); y != byWord[k] {
+						t.Fatalf("%s: word %d is %#x by assembly, %#x by Go", name, k, y, byWord[k])
+					}
 				}
 			}
 			if got != want {
