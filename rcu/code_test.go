@@ -108,7 +108,15 @@ func TestCodeGeneration(t *testing.T) {
 		})
 	}
 	t.Run("probeGuard", func(t *testing.T) {
-		if c := buildtest.Calls(strings.Join(instructions(t, "probeGuard"), "\n")); len(c) != 2 || !strings.Contains(c[0], "blockAdd") || c[0] != c[1] {
+		code := instructions(t, "probeGuard")
+		all := strings.Join(code, "\n")
+		if m := regexp.MustCompile(`(?s)CALL \S+\n.*?MOVQ 0\(\w+\), (\w+)\n.*?MOVQ 0\((\w+)\), \w+\n.*MOVQ \$0x0, 0\(\w+\)\n`).FindStringSubmatch(all); m == nil || m[1] != m[2] {
+			t.Errorf("no load of a pointer, and of what it points to, after the call that begins the section and before the store that ends it:\n%s", all)
+		}
+		if at := regexp.MustCompile(`XCHG|LOCK|FENCE`).FindString(all); at != "" {
+			t.Errorf("%s in a section:\n%s", at, all)
+		}
+		if c := buildtest.Calls(all); len(c) != 2 || !strings.Contains(c[0], "asm.claim") || !strings.Contains(c[1], "unlockSlow") {
 			t.Errorf("a section of a Guard calls %q", c)
 		}
 	})

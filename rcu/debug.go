@@ -196,7 +196,7 @@ func (d *Domain) newTicket(p *phase) *phase {
 	if p == &d.guards.phases[1] {
 		k.phase = 1
 	}
-	t := &phase{of: p}
+	t := &phase{mark: counted, of: p}
 	t.Divert(func(i int, delta int64) { d.debugAdd(t, k, i, delta) })
 	// The cleanup refers neither to t nor to d, which refers to t while that is the next one.
 	g, log := d.debug, d.log

@@ -69,13 +69,14 @@
 //
 // # Costs
 //
-// On linux a section of a Reader is two plain stores to a line of its own, a
-// Guard two increments of per-CPU counters; neither writes to a line that other
+// On linux a section of a Reader is two plain stores to a line of its own, one of a
+// Guard two to a line of the CPU's, or, beside more than eight others that began on
+// that CPU, two increments of its counters; neither writes to a line that other
 // CPUs write to. The other side pays: a grace period interrupts each CPU that runs
 // this process for about a microsecond (membarrier(2)). Where the kernel cannot do
 // that, readers execute the barrier, see [Stats.ReaderMode].
 //
-// A Domain costs some hundred bytes, 128 per CPU (up to 64 CPUs), and 32 bytes of
+// A Domain costs some hundred bytes, 128 per CPU (up to 64 CPUs), and 96 bytes of
 // per-CPU memory; a Reader 128 bytes. An idle Domain has no goroutine.
 //
 // # Limits
@@ -83,8 +84,7 @@
 // A Domain that is used inside a testing/synctest bubble must not be waited for
 // from outside at the same time, and its callbacks should have run when the bubble
 // ends, which a Barrier or a Close sees to. A Guard that was unlocked twice is
-// detected by a grace period that finds no other section open, not at once; [WithDebug]
-// finds it earlier.
+// not always detected at once, or at all; [WithDebug] finds it.
 //
 // docs/rcu-engine.md has the protocol, and why it is right.
 package rcu

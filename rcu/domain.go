@@ -39,6 +39,7 @@ type Domain struct {
 	guards guards
 
 	slowReaders bool // sections take their slow paths, for one of the next two reasons or for debug
+	wordless    bool // Guards are counted: slowReaders, or there are no restartable sequences
 	fenced      bool // readers execute full barriers, since Fence cannot do it for them
 	hooks       *hooks
 
@@ -51,6 +52,7 @@ type Domain struct {
 	role     [2]role   // who drives: 0 for Synchronize and the worker, 1 for the expedited
 	moved    broadcast // done, role or the worker's progress changed
 	guarded  atomic.Bool
+	crowded  atomic.Bool // see openWords. Orders nothing
 	divertMu sync.Mutex
 
 	_ [lineSize]byte
@@ -89,6 +91,9 @@ func New(opts ...Option) *Domain {
 		o(d)
 	}
 	d.slowReaders = d.fenced || d.hooks != nil || d.debug != nil
+	if _, err := asm.RSEQ(); d.slowReaders || err != nil {
+		d.wordless = true
+	}
 	d.worker.intake = newIntake()
 	d.worker.setStride()
 	d.worker.run = d.work

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/quiesce-go/quiesce/asm"
 )
 
 // The door for the tests.
@@ -36,6 +38,31 @@ func WithHook(i int, f func()) Option {
 
 // WithFences is for the mode that readers are in where there is no membarrier.
 func WithFences() Option { return func(d *Domain) { d.fenced = true } }
+
+// WithoutWords has all Guards counted.
+func WithoutWords() Option {
+	return func(d *Domain) { d.wordless = true }
+}
+
+// Words returns how many Guards have a word.
+func (d *Domain) Words() (n int) {
+	for col := range asm.Columns() {
+		for i := range asm.ClaimWords {
+			if atomic.LoadInt64(d.guards.words.Word(col, i)) != 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Hurried reports whether g's Unlock makes way.
+func (g Guard) Hurried() bool {
+	if v := atomic.LoadInt64(g.word); v != counted {
+		return v < 0
+	}
+	return (*phase)(unsafe.Pointer(g.word)).hurry.Load()
+}
 
 // WithNumber has grace periods begin after n.
 func WithNumber(n uint64) Option {
@@ -96,11 +123,6 @@ func Collect() {
 // Hurried reports whether r's next Unlock makes way.
 func (r *Reader) Hurried() bool { return atomic.LoadUint64(&r.own.hold) == holdHurry }
 
-// Hurried reports whether Unlocks of Guards make way.
-func (d *Domain) Hurried() bool {
-	return d.guards.phases[0].hurry.Load() || d.guards.phases[1].hurry.Load()
-}
-
 // Records returns how many records d has.
 func (d *Domain) Records() (n int) {
 	for rec := d.readers.all.Load(); rec != nil; rec = rec.next {
@@ -115,3 +137,6 @@ func (d *Domain) Left() int {
 	defer d.gp.mu.Unlock()
 	return len(d.gp.left)
 }
+
+// Crowded reports whether all Guards are counted until a grace period has ended.
+func (d *Domain) Crowded() bool { return d.crowded.Load() }

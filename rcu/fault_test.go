@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quiesce-go/quiesce/asm"
 	"github.com/quiesce-go/quiesce/internal/storm"
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/rcu"
@@ -71,12 +72,16 @@ var modes = []struct {
 }{
 	{"fast", nil},
 	{"fenced", []rcu.Option{rcu.WithFences()}},
+	{"counted", []rcu.Option{rcu.WithoutWords()}},
 }
 
 // each runs f for each kind of section in each mode.
 func each(t *testing.T, f func(t *testing.T, k kind, opts ...rcu.Option)) {
 	for _, m := range modes {
 		for _, k := range kinds {
+			if m.name == "counted" && k.name != "guard" {
+				continue // as in fast
+			}
 			t.Run(m.name+"/"+k.name, func(t *testing.T) { f(t, k, m.opts...) })
 		}
 	}
@@ -422,6 +427,22 @@ func slots(t *testing.T, opts ...rcu.Option) {
 		r.Unlock()
 		must(t, d.Synchronize(bg))
 	}
+	var gs [asm.ClaimWords * 2]rcu.Guard
+	for i := range gs {
+		for j := range gs {
+			gs[j] = d.ReadLock()
+		}
+		for j := range gs {
+			if i != j {
+				gs[j].Unlock()
+			}
+		}
+		holds(t, d, fmt.Sprintf("Guard %d of %d alone", i, len(gs)))
+		gs[i].Unlock()
+		must(t, d.Synchronize(bg))
+	}
+
+	d = rcu.New(append(opts, rcu.WithoutWords())...)
 	for _, tr := range []tier.Tier{tier.RSEQ, tier.Pinned, tier.Shared} {
 		now, undo := tier.Switch(tr)
 		for range 2 {
@@ -780,7 +801,7 @@ func TestFault_R13(t *testing.T) {
 	}
 	for _, preset := range []int64{0, 1<<32 - 2, 1<<63 - 2, -2} {
 		t.Run(fmt.Sprint("counts from ", preset), func(t *testing.T) {
-			d := rcu.New()
+			d := rcu.New(rcu.WithoutWords())
 			d.ReadLock().Unlock()
 			d.Preset(preset)
 			must(t, d.Synchronize(bg))

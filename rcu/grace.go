@@ -46,6 +46,7 @@ type gracePeriod struct {
 	mu sync.Mutex // protects everything here, number, done and phase. Held for one look at the readers.
 
 	left      []*record // Readers that have not passed
+	words     []*int64  // of Guards that have not
 	idle, cur *phase    // the phases as they were at the beginning; nil once they have passed
 	hurried   bool      // a phase is diverted
 	start     time.Time
@@ -76,7 +77,13 @@ func (d *Domain) beginLocked() {
 			gp.left = append(gp.left, rec)
 		}
 	}
-	// Without any Guard until now, there is nothing to sum. Pairs with the Swap in guardSlow.
+	gp.words = gp.words[:0]
+	for w := range d.guards.allWords {
+		if !passedWord(w, n) {
+			gp.words = append(gp.words, w)
+		}
+	}
+	// Without any Guard that counted until now, there is nothing to sum. Pairs with the Swap in guardSlow.
 	gp.cur, gp.idle = d.current()
 	if !d.guarded.Load() {
 		gp.cur, gp.idle = nil, nil
@@ -111,6 +118,13 @@ func (d *Domain) pollLocked() bool {
 		}
 	}
 	gp.left = left
+	words := gp.words[:0]
+	for _, w := range gp.words {
+		if !passedWord(w, n) {
+			words = append(words, w)
+		}
+	}
+	gp.words = words
 
 	if gp.idle != nil && gp.idle.drained() {
 		gp.idle = nil
@@ -125,7 +139,7 @@ func (d *Domain) pollLocked() bool {
 		d.guards.phases[0].edge.Load() // Pairs with Guard.Unlock.
 		d.guards.phases[1].edge.Load()
 	}
-	return len(left) == 0 && gp.idle == nil && gp.cur == nil
+	return len(left) == 0 && len(words) == 0 && gp.idle == nil && gp.cur == nil
 }
 
 // advance works towards the end of grace period target, without waiting, and reports whether
@@ -150,6 +164,10 @@ func (d *Domain) advance(target uint64) bool {
 func (d *Domain) endLocked() {
 	gp := &d.gp
 	d.calmLocked()
+	if d.crowded.Load() {
+		d.crowded.Store(false)
+		d.divert()
+	}
 	took := time.Since(gp.start)
 	gp.ended.Add(1)
 	gp.last.Store(took)
@@ -261,6 +279,12 @@ func (d *Domain) hurry() {
 	}
 	for _, rec := range gp.left {
 		atomic.StoreUint64(&rec.hold, holdHurry)
+	}
+	for _, w := range gp.words {
+		// It may be freed, and claimed, meanwhile.
+		if seen := atomic.LoadInt64(w); seen > 0 && !passedWord(w, d.newest()) {
+			atomic.CompareAndSwapInt64(w, seen, seen|hurried)
+		}
 	}
 	// Only a phase that is not current: new sections do not make way.
 	cur, _ := d.current()

@@ -18,14 +18,19 @@ import (
 
 // A grace period that waits asks readers to make way when they end their sections, once.
 func TestSynchronize_Hurry(t *testing.T) {
-	d := rcu.New()
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) { hurry(t, rcu.New(m.opts...)) })
+	}
+}
+
+func hurry(t *testing.T, d *rcu.Domain) {
 	r := d.NewReader()
 	for range 3 {
 		r.Lock()
 		g := d.ReadLock()
 		done := async(func() { d.Synchronize(bg) })
 		eventually(t, "the Reader is asked", r.Hurried)
-		eventually(t, "Guards are asked", d.Hurried)
+		eventually(t, "the Guard is asked", g.Hurried)
 		r.Lock()
 		r.Unlock()
 		mustBlock(t, done, "Synchronize")
@@ -33,12 +38,18 @@ func TestSynchronize_Hurry(t *testing.T) {
 		if r.Hurried() {
 			t.Error("the Reader is still asked")
 		}
-		d.ReadLock().Unlock()
+		g2 := d.ReadLock()
+		if g2.Hurried() {
+			t.Error("a new Guard is asked")
+		}
+		g2.Unlock()
 		mustBlock(t, done, "Synchronize")
 		g.Unlock()
 		mustEnd(t, done, "Synchronize")
-		if d.Hurried() {
+		if g := d.ReadLock(); g.Hurried() {
 			t.Error("Guards are still asked")
+		} else {
+			g.Unlock()
 		}
 	}
 }

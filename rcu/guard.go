@@ -1,30 +1,49 @@
 package rcu
 
-import "sync"
+import (
+	"sync/atomic"
+
+	"github.com/quiesce-go/quiesce/asm"
+)
 
 // newGuards prepares d for Guards.
 func (d *Domain) newGuards() {
-	zeroGuards()
+	d.guards.words.Make()
 	for i := range d.guards.phases {
-		d.guards.phases[i].Alloc(phaseWords)
+		p := &d.guards.phases[i]
+		p.mark = counted
+		p.Alloc(phaseWords)
 	}
 	d.setCurrent(&d.guards.phases[0])
 	d.divert()
 }
 
-// zeroGuards has zero Guards panic.
-var zeroGuards = sync.OnceFunc(func() {
-	p := new(phase)
-	p.Alloc(phaseWords)
-	p.Divert(func(int, int64) { panic("rcu: Unlock of a zero Guard") })
-	noPhase = p
-})
+// openWords has d's Guards claim words from its first section on, and reports whether they could not until now. When
+// it is called later and this CPU has not enough of them, it has Guards be counted until a grace period has ended: to
+// look for a word and find none costs more.
+func (d *Domain) openWords() bool {
+	d.mustBeMade()
+	if d.wordless {
+		return false
+	}
+	first := !d.guards.opened.Swap(true) // Pairs with the load in allWords: it is before the first Claim.
+	if first || d.guards.words.Full() && !d.crowded.Swap(true) {
+		d.divert()
+	}
+	return first
+}
 
-// divert has the Guards' Adds take the fast path or the slow one, as d's state asks for.
+// divert has the Guards' Claims and Adds take the fast path or the slow one, as d's state asks for.
 func (d *Domain) divert() {
 	d.divertMu.Lock()
 	defer d.divertMu.Unlock()
-	fast := d.guarded.Load() && !d.slowReaders && !d.isClosed()
+	open := !d.isClosed()
+	if open && d.guards.opened.Load() && !d.crowded.Load() {
+		d.guards.words.Open()
+	} else {
+		d.guards.words.Shut()
+	}
+	fast := open && d.guarded.Load() && !d.slowReaders
 	for i := range d.guards.phases {
 		p := &d.guards.phases[i]
 		if fast && !p.hurry.Load() {
@@ -35,7 +54,7 @@ func (d *Domain) divert() {
 	}
 }
 
-// guardSlow is the Add of Guards before the first section, in a Domain that has to use fences
+// guardSlow is the Add of Guards before the first section that is counted, in a Domain that has to use fences
 // or hooks, in a closed one, and when a grace period is in a hurry.
 func (d *Domain) guardSlow(p *phase, i int, delta int64) {
 	if i == begins {
@@ -51,13 +70,37 @@ func (d *Domain) guardSlow(p *phase, i int, delta int64) {
 	}
 }
 
+// allWords calls yield with each word that a Guard may have.
+func (g *guards) allWords(yield func(*int64) bool) {
+	if !g.opened.Load() { // Pairs with the Swap in openWords.
+		return
+	}
+	for col := range asm.Columns() {
+		for i := range asm.ClaimWords {
+			if mutant == mutantSkipSlot && i == 0 {
+				continue
+			}
+			if !yield(g.words.Word(col, i)) {
+				return
+			}
+		}
+	}
+}
+
+// passedWord reports whether a word is not of a Guard that grace period n has to wait for. Pairs with the Claim, and
+// with the StoreRelease in Unlock.
+func passedWord(word *int64, n uint64) bool {
+	seen := uint64(atomic.LoadInt64(word) &^ hurried)
+	return seen == 0 || seen >= n
+}
+
 // drained reports whether p has no Guard that the grace period in progress has to wait
 // for (F4).
 func (p *phase) drained() bool {
 	e := p.Sum(ends)
 	b := p.Sum(begins)
 	if e-b > 0 {
-		panic("rcu: Unlock of a Guard that was unlocked already")
+		panic(unlockedTwice)
 	}
 	return e == b
 }

@@ -37,7 +37,8 @@ type Stall struct {
 	// with [WithDebug].
 	Sections []StalledSection
 
-	// Phases are the two that Guards belong to.
+	// Phases are the two that Guards belong to. What is awaited of those that are not counted but have a word
+	// is in the one that is not current.
 	Phases [2]StalledPhase
 }
 
@@ -171,10 +172,26 @@ func (d *Domain) stallLocked(waited time.Duration) Stall {
 		}
 	}
 	cur, _ := d.current()
+	var shown [2]int64 // by those before the grace period, and by others
+	for w := range d.guards.allWords {
+		switch {
+		case atomic.LoadInt64(w) == 0:
+		case passedWord(w, n):
+			shown[1]++
+		default:
+			shown[0]++
+		}
+	}
 	for i := range d.guards.phases {
 		p := &d.guards.phases[i]
 		e := p.Sum(ends)
 		s.Phases[i] = StalledPhase{Guards: p.Sum(begins) - e, Awaited: p == gp.idle || p == gp.cur, Current: p == cur}
+		if p == cur {
+			s.Phases[i].Guards += shown[1]
+		} else if shown[0] > 0 {
+			s.Phases[i].Guards += shown[0]
+			s.Phases[i].Awaited = true
+		}
 		if s.Phases[i].Awaited {
 			s.Sections = append(s.Sections, d.debug.guards(i, now()-int64(waited), text)...)
 		}

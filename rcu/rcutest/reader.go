@@ -312,18 +312,22 @@ func (r *reader) twist() {
 	}
 }
 
-// nest has a section in the section.
+// nest has a section in the section, or so many that a CPU has not enough words for them.
 func (r *reader) nest() {
-	var inner interface{ Unlock() }
-	if r.r != nil {
-		r.r.Lock()
-		inner = r.r
-	} else {
-		inner = r.t.d.ReadLock()
+	var inner []interface{ Unlock() }
+	for range 1 + r.rng.IntN(8)/7*10 {
+		if r.r != nil {
+			r.r.Lock()
+			inner = append(inner, r.r)
+		} else {
+			inner = append(inner, r.t.d.ReadLock())
+		}
 	}
 	r.t.s.Find(r.rng, r.visit)
 	r.pause()
-	inner.Unlock()
+	for _, s := range inner {
+		s.Unlock()
+	}
 	r.pause()
 }
 
