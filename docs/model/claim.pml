@@ -36,8 +36,8 @@ byte word[WORDS];	/* 0, or the number that the word's section copied, and MARK *
 byte ptr;		/* the object that was published last */
 byte freed;		/* the objects below it are freed */
 #ifdef FIRST
-bit claimed;		/* somebody has opened the words, or is about to */
-bit open;		/* the words may be claimed */
+bit opened;		/* somebody has opened the words, or is about to */
+bit base;		/* the words may be claimed */
 #endif
 
 /*
@@ -134,11 +134,11 @@ proctype Reader(byte r)
 	:: s < S ->
 #ifdef FIRST
 		if
-		:: open
+		:: base
 #ifdef MUT_OPENFIRST	/* the words are opened before the flag says so */
-		:: else -> open = 1; claimed = 1
+		:: else -> base = 1; opened = 1
 #else
-		:: else -> claimed = 1; open = 1
+		:: else -> opened = 1; base = 1
 #endif
 		fi;
 #endif
@@ -206,10 +206,11 @@ inline membarrier()
 #endif
 
 #define pass(w) d_step { !(f & (1 << w)) && passes(w) -> f = f | (1 << w) }
+#define unmarked(w) (!(f & (1 << w)) && !passes(w) && word[w] < MARK)
 #ifdef MUT_STORE	/* the mark is set by a load and a store */
-#define hurry(w) d_step { !(f & (1 << w)) && !passes(w) && word[w] < MARK -> hw = w; hv = word[w] | MARK }; d_step { word[hw] = hv; hw = 0; hv = 0 }
+#define hurry(w) d_step { unmarked(w) -> hw = w; hv = word[w] | MARK }; d_step { word[hw] = hv; hw = 0; hv = 0 }
 #else		/* a compare-and-swap that succeeds, whenever the word was loaded */
-#define hurry(w) d_step { !(f & (1 << w)) && !passes(w) && word[w] < MARK -> word[w] = word[w] | MARK }
+#define hurry(w) d_step { unmarked(w) -> word[w] = word[w] | MARK }
 #endif
 
 /*
@@ -228,7 +229,7 @@ proctype Driver()
 	:: n < GPS + 1 ->
 		n++;
 #ifdef MUT_FLAGFIRST	/* the flag is loaded before the advance */
-		f = (claimed -> 0 : ALL);
+		f = (opened -> 0 : ALL);
 #endif
 #ifdef MUT_EARLY	/* the fence comes before the advance */
 		membarrier();
@@ -240,7 +241,7 @@ proctype Driver()
 		membarrier();
 #endif
 #if defined(FIRST) && !defined(MUT_FLAGFIRST)	/* without any claim until now, there is nothing to look at */
-		f = (claimed -> 0 : ALL);
+		f = (opened -> 0 : ALL);
 #endif
 #ifdef MUT_SKIP	/* the last word is not looked at */
 		f = 1 << (WORDS - 1);
