@@ -186,9 +186,11 @@ func TestClaims_Gone(t *testing.T) {
 		}
 	}
 	again := 0
+	var kept []*Claims // else they take turns with the same words
 	patience.Until(t, "free words are used again", func() (any, bool) {
 		runtime.GC()
 		c := made()
+		kept = append(kept, c)
 		base := c.block.lease.Load().base
 		if w := owned[base]; w != nil {
 			t.Fatal("words that have an owner were used again")
@@ -198,6 +200,7 @@ func TestClaims_Gone(t *testing.T) {
 		}
 		return again, again > n/2
 	})
+	runtime.KeepAlive(kept)
 	for base, w := range owned {
 		if *w != 9 {
 			t.Errorf("a word at %p is %d", base, *w)
