@@ -1,6 +1,7 @@
 package percpu_test
 
 import (
+	"math/bits"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -41,6 +42,14 @@ func TestCounter_Compiled(t *testing.T) {
 			t.Errorf("it calls %q, want asm.blockAdd alone\n%s", calls, code)
 		}
 	}
+}
+
+// TestLocal_Compiled: what Do defers gives the T back without a further call.
+func TestLocal_Compiled(t *testing.T) {
+	if bits.UintSize == 32 {
+		t.Skip("an atomic store of 64 bits is a call on 32-bit machines")
+	}
+	buildtest.Inlined(t, ".", "(*localLock).unlock")
 }
 
 // TestVet_Copied: go vet tells of each copy in testdata/copied.

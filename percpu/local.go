@@ -2,7 +2,6 @@ package percpu
 
 import (
 	"iter"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -19,9 +18,12 @@ import (
 // not be copied.
 type Local[T any] struct {
 	_     noCopy
-	locks asm.Block                      // one asm.Lock in each column
-	slots []atomic.Pointer[localSlot[T]] // one for each slot of locks; once set, stays
+	locks asm.Block // one asm.Lock in each column
 	init  func(cpu int) T
+
+	// One for each slot of locks; once set, they stay.
+	made  []atomic.Pointer[localSlot[T]] // those whose value was made
+	slots []atomic.Pointer[localSlot[T]] // and those that somebody waits for, or makes
 }
 
 // A localSlot is padded to two cache lines from its neighbours, since the
@@ -29,9 +31,14 @@ type Local[T any] struct {
 type localSlot[T any] struct {
 	_     [128]byte
 	value T // of the holder of the slot's lock
+	localLock
+	_ [128]byte
+}
 
-	// made says that value was made; stored by the holder.
-	made atomic.Bool
+// A localLock is what giving a slot back takes.
+type localLock struct {
+	lock *asm.Lock  // stored by the first holder, before made
+	of   *asm.Block // has lock, whose memory goes to others when that is unreachable
 
 	// waiters is how many goroutines are about to wait, or wait, for wake.
 	waiters atomic.Int32
@@ -39,8 +46,6 @@ type localSlot[T any] struct {
 	// wake is what they sleep on: locked when it is made, unlocked and forgotten by an unlock that sees
 	// waiters. It is no channel because that could not be shared with a testing/synctest bubble. Under mu.
 	wake *sync.Mutex
-
-	_ [128]byte
 }
 
 // NewLocal returns a Local whose Ts are made by init when they are first
@@ -49,7 +54,11 @@ type localSlot[T any] struct {
 // where there are none, for others. A nil init leaves the Ts zero.
 func NewLocal[T any](init func(cpu int) T) *Local[T] {
 	asm.Membarrier() // so that unlocking is cheap where wait can fence
-	l := &Local[T]{slots: make([]atomic.Pointer[localSlot[T]], asm.Slots()), init: init}
+	l := &Local[T]{
+		init:  init,
+		made:  make([]atomic.Pointer[localSlot[T]], asm.Slots()),
+		slots: make([]atomic.Pointer[localSlot[T]], asm.Slots()),
+	}
 	l.locks.Alloc(1)
 	return l
 }
@@ -60,7 +69,7 @@ func NewLocal[T any](init func(cpu int) T) *Local[T] {
 // it is on the same CPU.
 //
 // A Do synchronizes before the next one that gets the same T. Uncontended it
-// takes about as long as two Adds of a Counter, and does not allocate. It waits
+// takes as long as three or four Adds of a Counter, and does not allocate. It waits
 // if the T is lent to a goroutine that blocks or was preempted.
 func (l *Local[T]) Do(fn func(v *T)) {
 	lock, slot := l.locks.TryLock(0)
@@ -70,35 +79,49 @@ func (l *Local[T]) Do(fn func(v *T)) {
 	if mutant == mutantNoLock {
 		lock.Unlock()
 	}
-	s := l.slots[slot].Load() // Pairs with makeSlot.
+	s := l.made[slot].Load() // Pairs with make.
 	if s == nil {
-		s = l.makeSlot(slot)
+		s = l.make(lock, slot)
 	}
-	keep := l
-	if mutant == mutantForget {
-		keep = nil
-	}
-	defer s.unlock(lock, keep)
+	back := &s.localLock
+	defer func() { // One call, of one captured word: see docs/decisions/0007.
+		if back.unlock() {
+			back.wakeAll()
+		}
+	}()
 	if raceEnabled {
-		s.waiters.Load() // the race detector does not see the lock
-	}
-	if !s.made.Load() {
-		l.make(s, slot)
+		back.waiters.Load() // the race detector does not see the lock
 	}
 	fn(&s.value)
 }
 
-// make makes the T of slot s. The caller holds its lock.
-func (l *Local[T]) make(s *localSlot[T], slot int) {
+// make makes the T of a slot. The caller holds its lock, which is given back if init panics or
+// exits the goroutine.
+func (l *Local[T]) make(lock *asm.Lock, slot int) *localSlot[T] {
+	s := l.makeSlot(slot)
+	if raceEnabled {
+		s.waiters.Load() // as in Do
+	}
+	s.lock = lock
+	if mutant != mutantForget {
+		s.of = &l.locks
+	}
+	done := false
+	defer func() {
+		if !done && s.unlock() {
+			s.wakeAll()
+		}
+	}()
 	if l.init != nil {
 		s.value = l.init(slot)
 	}
-	s.made.Store(true) // Pairs with the load in All.
+	l.made[slot].Store(s) // Pairs with the loads in Do and All.
+	done = true
+	return s
 }
 
 // makeSlot returns slot s, for a caller who holds its lock, or who waits for it.
 func (l *Local[T]) makeSlot(slot int) *localSlot[T] {
-	// Pairs with the loads in Do and All.
 	l.slots[slot].CompareAndSwap(nil, new(localSlot[T]))
 	return l.slots[slot].Load()
 }
@@ -108,8 +131,8 @@ func (l *Local[T]) makeSlot(slot int) *localSlot[T] {
 // them, or has made them of atomics.
 func (l *Local[T]) All() iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
-		for slot := range l.slots {
-			if s := l.slots[slot].Load(); s != nil && s.made.Load() && !yield(slot, &s.value) {
+		for slot := range l.made {
+			if s := l.made[slot].Load(); s != nil && !yield(slot, &s.value) {
 				return
 			}
 		}
@@ -133,22 +156,18 @@ func (l *Local[T]) lockSlow() (lock *asm.Lock, slot int) {
 	}
 }
 
-// unlock gives slot s of l back. The caller may be anywhere by now.
-func (s *localSlot[T]) unlock(lock *asm.Lock, l *Local[T]) {
+// unlock gives a slot back and reports whether somebody has to be woken, which is left to the caller so that this is
+// inlined. He may be anywhere by now, and may be the last one who knows the Local.
+func (s *localLock) unlock() (waited bool) {
 	if raceEnabled {
 		s.waiters.Add(0)
 	}
-	lock.Unlock()
-	// The load may pass the store. Pairs with the Fence in wait.
-	if s.waiters.Load() > 0 {
-		s.wakeAll()
-	}
-	// The lock is in memory that goes to others when l is unreachable, and fn may have run for the
-	// last one who knew l.
-	runtime.KeepAlive(l)
+	s.lock.Unlock()
+	// The load may pass the store. Pairs with the Fence in wait. Until it, s keeps the lock's memory, by s.of.
+	return s.waiters.Load() > 0
 }
 
-func (s *localSlot[T]) wakeAll() {
+func (s *localLock) wakeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wake != nil {
