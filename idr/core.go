@@ -113,6 +113,11 @@ func (c *core) emptyLocked(leaf *node) {
 	c.idle = leaf
 }
 
+// fetch brings the slot of id into this CPU's caches before mu is locked, so that others do not wait
+// for it too. What it loads does not matter. compareAndSwap does without: who has an old pointer has
+// loaded it there.
+func (c *core) fetch(id uintptr) { runtime.KeepAlive(find(c, id, lookup)) }
+
 // The operations of IDR, with its arguments and results. Each put into a slot is the moment at
 // which the change happens; it pairs with entry in find and with the Loads in lookup and From.
 
@@ -181,6 +186,7 @@ func (c *core) insert(id uintptr, v *obj) error {
 }
 
 func (c *core) replace(id uintptr, v *obj) (old *obj, err error) {
+	c.fetch(id)
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
@@ -210,6 +216,7 @@ func (c *core) compareAndSwap(id uintptr, old, new *obj) bool {
 }
 
 func (c *core) remove(id uintptr) (v *obj) {
+	c.fetch(id)
 	c.mu.Lock()
 	if leaf := c.leafLocked(id); c.hasLocked(leaf, id) || mutant == mutantFreeTwice && leaf != nil {
 		v = find(c, id, lookup) // not through leaf, for which it would have to wait
@@ -223,6 +230,7 @@ func (c *core) remove(id uintptr) (v *obj) {
 // withdraw takes the pointer of id away and leaves id held. It returns nil, and does nothing, if
 // there is no pointer.
 func (c *core) withdraw(id uintptr) *obj {
+	c.fetch(id)
 	c.mu.Lock()
 	defer c.unlock()
 	leaf := c.leafLocked(id)
