@@ -46,4 +46,5 @@ func TestChoose_Portable(t *testing.T) {
 	}
 	testCell(t, newValue[point])
 	testCell(t, newLatch[point])
+	size(t, [9]uint64{1, 8: 9}) // testCell's T is a few words
 }

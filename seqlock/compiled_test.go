@@ -2,10 +2,13 @@ package seqlock
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/quiesce-go/quiesce/internal/buildtest"
 )
@@ -13,14 +16,43 @@ import (
 //go:noinline
 func loadProbe(v *Value[[8]uint64]) [8]uint64 { return v.Load() }
 
-func TestCompiled(t *testing.T) {
+// Loads of a few words, which leave them at dst.
+
+//go:noinline
+func fewProbe8(v *Value[float64], dst *float64) { *dst = v.Load() }
+
+//go:noinline
+func fewProbe16(v *Value[[2]uint64], dst *[2]uint64) { *dst = v.Load() }
+
+//go:noinline
+func fewProbe24(v *Value[point], dst *point) { v.LoadTo(dst) }
+
+//go:noinline
+func fewProbe32(v *Value[[4]int64], dst *[4]int64) { *dst = v.Load() }
+
+//go:noinline
+func fewProbeSum(v *Value[[2]uint64]) uint64 { x := v.Load(); return x[0] + x[1] }
+
+var fewProbes = map[string]int{"fewProbe8": 1, "fewProbe16": 2, "fewProbe24": 3, "fewProbe32": 4, "fewProbeSum": 2}
+
+// keepProbes has what is looked at in the binary.
+func keepProbes() {
 	var v Value[[8]uint64]
-	loadProbe(&v) // keeps it in the binary
+	loadProbe(&v)
+	fewProbe8(new(Value[float64]), new(float64))
+	fewProbe16(new(Value[[2]uint64]), new([2]uint64))
+	fewProbe24(new(Value[point]), new(point))
+	fewProbe32(new(Value[[4]int64]), new([4]int64))
+	fewProbeSum(new(Value[[2]uint64]))
+}
+
+func TestCompiled(t *testing.T) {
+	keepProbes()
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skipf("nothing is promised for %s, where atomic operations may be calls", runtime.GOARCH)
 	}
 	buildtest.Inlined(t, ".", "(*Value).Load", "(*Value).LoadTo", "(*Value).Store", "(*Value).StoreFrom", "(*Value).Version",
-		"(*Latch).Load", "(*Latch).LoadTo",
+		"(*Value).Load.func1", "(*Value).LoadTo.func1", "(*Latch).Load", "(*Latch).LoadTo",
 		"(*Count).Begin", "(*Count).TryBegin", "(*Count).Retry", "(*Lock).TryBegin", "(*Lock).Retry")
 }
 
@@ -164,15 +196,76 @@ func checkRoutines(t *testing.T, all map[string][]string, routines []routine) {
 	}
 }
 
+// checkFew checks the Loads of a few words: of the Value they load seq, each word in turn,
+// and seq again; the slow path is their only call but the stack's; and no words are copied
+// by way of memory, for which ins has instructions with one of the texts copies. loads gives
+// the offsets from the Value that instructions load from.
+func checkFew(t *testing.T, all map[string][]string, loads func(ins []string) []int, copies ...string) {
+	t.Helper()
+	var v Value[few]
+	seq, val := int(unsafe.Offsetof(v.seq)), int(unsafe.Offsetof(v.val))
+	for name, words := range fewProbes {
+		want := []int{seq}
+		for i := range words {
+			want = append(want, val+8*i)
+		}
+		want = append(want, seq)
+		ins := all[name]
+		text := strings.Join(ins, "\n")
+		if got := loads(ins); !slices.Equal(got, want) {
+			t.Errorf("%s loads from offsets %d in this order, want %d, in\n%s", name, got, want, text)
+		}
+		calls := where(ins, "CALL")
+		if len(calls) != 2 || !strings.Contains(ins[calls[0]], "loadFewSlow") || !strings.Contains(ins[calls[1]], "morestack") {
+			t.Errorf("%s calls something else than loadFewSlow, or calls it twice, in\n%s", name, text)
+		}
+		if at := where(ins, copies...); len(at) > 0 {
+			t.Errorf("%s copies by way of memory: %s, in\n%s", name, ins[at[0]], text)
+		}
+	}
+}
+
+var (
+	loadAMD64 = regexp.MustCompile(`^MOVQ (0x[0-9a-f]+)\(AX\), `)
+	addARM64  = regexp.MustCompile(`^ADD \$(\d+), R0, (R\d+)$`)
+	loadARM64 = regexp.MustCompile(`^LDAR \((R\d+)\), (R\d+)$`)
+)
+
+func loadsAMD64(ins []string) (offsets []int) {
+	for _, in := range ins {
+		if m := loadAMD64.FindStringSubmatch(in); m != nil {
+			n, _ := strconv.ParseInt(m[1], 0, 0)
+			offsets = append(offsets, int(n))
+		}
+	}
+	return offsets
+}
+
+// loadsARM64 knows acquiring loads, by way of registers that point to what they load.
+func loadsARM64(ins []string) (offsets []int) {
+	points := map[string]int{}
+	for _, in := range ins {
+		if m := addARM64.FindStringSubmatch(in); m != nil {
+			points[m[2]], _ = strconv.Atoi(m[1])
+		} else if m := loadARM64.FindStringSubmatch(in); m != nil {
+			offsets = append(offsets, points[m[1]])
+			delete(points, m[2])
+		}
+	}
+	return offsets
+}
+
 func TestCompiled_AMD64(t *testing.T) {
-	all := instructions(t, "amd64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "loadProbe")
+	all := instructions(t, "amd64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "loadProbe",
+		"fewProbe8", "fewProbe16", "fewProbe24", "fewProbe32", "fewProbeSum")
 	// The routines push nothing. An objdump that does not know how long a
 	// VZEROUPPER is finds a push behind it, and nonsense from there on.
 	if len(where(all["loadR"], "PUSHQ")) > 0 {
 		t.Skipf("the objdump of %s loses its place behind VZEROUPPER", runtime.Version())
 	}
 	fences := []string{"LOCK", "XCHG", "MFENCE", "LFENCE", "SFENCE", "MOVNT", "REP"}
-	for _, name := range []string{"loadR", "publish", "loadLatchR", "writeLatch", "loadProbe"} {
+	for _, name := range []string{"loadR", "publish", "loadLatchR", "writeLatch", "loadProbe",
+		"fewProbe8", "fewProbe16", "fewProbe24", "fewProbe32", "fewProbeSum"} {
 		if at := where(all[name], fences...); len(at) > 0 {
 			t.Errorf("%s has a locked instruction, a fence, or a store that TSO does not order: %s", name, all[name][at[0]])
 		}
@@ -183,6 +276,7 @@ func TestCompiled_AMD64(t *testing.T) {
 	if calls := where(all["loadProbe"], "CALL"); len(calls) != 2 { // loadR and morestack
 		t.Errorf("Load becomes %d calls, want loadR's and the stack check's", len(calls))
 	}
+	checkFew(t, all, loadsAMD64, "MOVUPS")
 
 	// seq is at 16(AX), for storeR 16(BX), a Latch's at 8(AX). T is copied from R9 to
 	// R10. An objdump that does not know VMOVUPS finds an ADCB in the loads, an ADCL in
@@ -201,7 +295,8 @@ func TestCompiled_AMD64(t *testing.T) {
 // TestCompiled_ARM64 looks for the order that words_arm64.s describes. No test
 // run on another processor can: emulators keep loads and stores in order.
 func TestCompiled_ARM64(t *testing.T) {
-	all := instructions(t, "arm64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "tryLoadLatch", "writeLatchGeneric")
+	all := instructions(t, "arm64", "loadR", "storeR", "publish", "loadLatchR", "writeLatch", "tryLoadLatch", "writeLatchGeneric",
+		"fewProbe8", "fewProbe16", "fewProbe24", "fewProbe32", "fewProbeSum")
 	// seq is at (R8). T is copied from (R6) to (R7), or ends at R11 and R12, by 12
 	// instructions each way.
 	from, to := step{"(R6), ", "(R11), "}, step{", (R7)", "(R12)", ", 32(R7)"}
@@ -214,6 +309,7 @@ func TestCompiled_ARM64(t *testing.T) {
 		{"loadLatchR", []step{{"LDAR (R8)"}, from, ishld, {"MOVD (R8)"}, {"CMP $6, R13"}}, 1, 12, 1},
 		{"writeLatch", []step{{"MOVD R13, (R8)"}, ishst, to, {"STLR R9, (R8)"}}, 2, 12, 1},
 	})
+	checkFew(t, all, loadsARM64, "FMOVQ", "FLDPQ")
 
 	// The portable ones have an LDAR or STLR for seq, two for T's words (in the
 	// loop, and the last), and one for seq.

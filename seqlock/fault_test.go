@@ -245,6 +245,19 @@ func TestFault_S7(t *testing.T) {
 	size(t, [7]byte{1, 2, 3, 4, 5, 6, 7})
 	size(t, [8]byte{7: 8})
 	size(t, [9]byte{0: 1, 8: 9})
+	size(t, [16]byte{0: 1, 15: 2})
+	size(t, [3]float32{1, 2, 3})
+	size(t, [2]uint32{1, 1<<32 - 1})
+	size(t, [3]uint64{1, 2, 1<<64 - 1})
+	size(t, [4]int64{1, -2, 3, -4})
+	size(t, [5]int64{1, -2, 3, -4, 5})
+	size(t, struct {
+		a uint8
+		b uint64
+		c uint16
+		d float32
+		e bool
+	}{1, 2, 3, 4, true})
 	size(t, [63]byte{0: 1, 62: 2})
 	size(t, [64]byte{0: 1, 63: 2})
 	size(t, [65]byte{0: 1, 64: 2})

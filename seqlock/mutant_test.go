@@ -19,6 +19,24 @@ func loadNoRecheck(h *head, dst any, n uintptr) {
 	copyOut(pointer(dst), h.words(), n)
 }
 
+// loadFewNoRecheck is Load of a few words without its last look at seq.
+func loadFewNoRecheck(v *Value[few]) few {
+	for v.seq.Load()&open == 0 {
+	}
+	return copyFew(v.words(), unsafe.Sizeof(few{}))
+}
+
+// loadFewAnyState is Load of a few words in any state.
+func loadFewAnyState(v *Value[few]) few {
+	for {
+		s := v.seq.Load()
+		w := copyFew(v.words(), unsafe.Sizeof(few{}))
+		if (v.seq.Load()^s)&^owned == 0 {
+			return w
+		}
+	}
+}
+
 // storeInOpen is store without its first step: T is written in state 01.
 func storeInOpen(h *head, src any, n uintptr) {
 	copyIn(h.words(), pointer(src), n)
@@ -94,6 +112,19 @@ func torn(load, store func(h *head, p any, n uintptr), limit time.Duration) int 
 		func(x *words128) { store(&r.head, x, maxSize) }, limit)
 }
 
+// tornFew is torn for a Value of a few words.
+func tornFew(load func(v *Value[few]) few, limit time.Duration) int {
+	var v Value[few]
+	v.use(&v.val)
+	return tornBeside(
+		func(x *words128) {
+			w := load(&v)
+			*x = splat(w.a)
+			x[1], x[2], x[3] = w.b, w.c, w.d
+		},
+		func(x *words128) { v.Store(few{x[0], x[1], x[2], x[3]}) }, limit)
+}
+
 type words128 [maxSize / 8]uint64
 
 // tornBeside returns how many of the loads, until limit or the first torn one,
@@ -153,6 +184,11 @@ func TestMutants(t *testing.T) {
 	tears("load without its last step", func() int { return torn(loadNoRecheck, anyStore, limit) })
 	tears("store without its first step", func() int { return torn(anyLoad, storeInOpen, limit) })
 	tears("store without its first step, beside loadGeneric,", func() int { return torn(anyLoadGeneric, storeInOpen, limit) })
+	tears("Load of a few words without its last look", func() int { return tornFew(loadFewNoRecheck, limit) })
+	tears("Load of a few words in any state", func() int { return tornFew(loadFewAnyState, limit) })
+	if tornFew((*Value[few]).Load, intactFor()) != 0 {
+		t.Error("torn read of a few words")
+	}
 	for name, m := range map[string]latchRoutines{
 		"loadLatch without its last step":              {"", loadLatchNoRecheck, anyWriteLatch},
 		"loadLatch with a last step that is late":      {"", loadLatchLate, writeLatchBack},

@@ -421,6 +421,10 @@ func deep(t *testing.T, depth int) (sum uint64) {
 	if d.StoreFrom(onlyHere(x)); d.Load() != x {
 		t.Errorf("StoreFrom as the first use gives %v", d.Load())
 	}
+	var e Value[[4]uint64]
+	if got := e.Load(); got != ([4]uint64{}) {
+		t.Errorf("first Load of a few words = %v", got)
+	}
 	var l Latch[[5]uint64]
 	if l.LoadTo(&y); y != ([5]uint64{}) {
 		t.Errorf("first LoadTo of a Latch gives %v", y)
@@ -434,22 +438,33 @@ func deep(t *testing.T, depth int) (sum uint64) {
 func onlyHere(x [5]uint64) *[5]uint64 { return &x }
 
 func TestValue_NoAllocation(t *testing.T) {
-	var v Value[[8]uint64]
-	x := [8]uint64{1}
-	add := func(p *[8]uint64) { p[0]++ }
+	valueNoAllocation(t, [2]uint64{1}, func(p *[2]uint64) { p[0]++ })
+	valueNoAllocation(t, [8]uint64{1}, func(p *[8]uint64) { p[0]++ })
+}
+
+func valueNoAllocation[T any](t *testing.T, x T, add func(*T)) {
+	t.Helper()
+	var (
+		v, fresh Value[T]
+		version  uint64
+	)
 	v.Update(add) // allocates its private copy
 	for name, f := range map[string]func(){
+		"slow Load": func() { fresh.seq.Store(0); x = fresh.Load() },
 		"Load":      func() { x = v.Load() },
 		"LoadTo":    func() { v.LoadTo(&x) },
 		"TryLoad":   func() { x, _ = v.TryLoad() },
-		"Version":   func() { x[1] = v.Version() },
+		"Version":   func() { version = v.Version() },
 		"Store":     func() { v.Store(x) },
 		"StoreFrom": func() { v.StoreFrom(&x) },
 		"Update":    func() { v.Update(add) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s allocates %v times", name, n)
+			t.Errorf("%T: %s allocates %v times", x, name, n)
 		}
+	}
+	if version == 0 {
+		t.Errorf("%T: version 0 after an Update", x)
 	}
 }
 

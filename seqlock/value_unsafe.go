@@ -1,4 +1,4 @@
-// This file imports unsafe for the size of a T, and a pointer to any. That T lies right behind the
+// This file imports unsafe for the size of a T, a pointer to any, and a T of words. That T lies right behind the
 // head is a fact of Go's struct layout: head is aligned to 8 bytes on every
 // platform (it holds an atomic.Uint64), has a size that is a multiple of 8, and
 // no T wants more. TestValueLayout checks it.
@@ -54,7 +54,30 @@ const line = 64
 // as long as this copy does, and for nothing else: not for the function that
 // Update runs.
 func (v *Value[T]) Load() (x T) {
-	load(&v.head, unsafe.Pointer(&x), unsafe.Sizeof(x), (*T)(nil))
+	inline(func() {
+		if !isFew[T]() {
+			load(&v.head, unsafe.Pointer(&x), unsafe.Sizeof(x), (*T)(nil))
+			return
+		}
+		s := v.seq.Load() // Pairs with the last step of store and publish.
+		w := copyFew(v.words(), unsafe.Sizeof(x))
+		// The loads in copyFew are atomic and so cannot pass this one.
+		now := v.seq.Load() // Pairs with the first step of store and publish.
+		if s&open == 0 || (now^s)&^owned != 0 {
+			w = loadFewSlow(&v.head, unsafe.Sizeof(x), (*T)(nil))
+		}
+		// Arrays of T's size, of which the compiler makes stores of words to where x goes.
+		switch (unsafe.Sizeof(x) + 7) / 8 {
+		case 4:
+			x = *(*T)(unsafe.Pointer(&[4]uint64{w.a, w.b, w.c, w.d}))
+		case 3:
+			x = *(*T)(unsafe.Pointer(&[3]uint64{w.a, w.b, w.c}))
+		case 2:
+			x = *(*T)(unsafe.Pointer(&[2]uint64{w.a, w.b}))
+		default:
+			x = *(*T)(unsafe.Pointer(&[1]uint64{w.a}))
+		}
+	})
 	return x
 }
 
@@ -63,7 +86,13 @@ func (v *Value[T]) Load() (x T) {
 // it may hold anything.
 func (v *Value[T]) LoadTo(dst *T) {
 	_ = *dst // A nil dst must not fault in load: a reader may own seq there.
-	load(&v.head, unsafe.Pointer(dst), unsafe.Sizeof(*dst), (*T)(nil))
+	inlineTo(func() {
+		if isFew[T]() {
+			*dst = v.Load()
+			return
+		}
+		load(&v.head, unsafe.Pointer(dst), unsafe.Sizeof(*dst), (*T)(nil))
+	})
 }
 
 // TryLoad is Load for a caller that must not wait: it makes one attempt, and

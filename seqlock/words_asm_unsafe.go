@@ -45,7 +45,7 @@ func publish(h *head, src unsafe.Pointer, n uintptr)
 func writeLatch(h *latch, src unsafe.Pointer, n, stride uintptr)
 
 // call and callLatch call f. That f is a parameter makes the call cost less of the budget
-// for inlining, which LoadTo would else be over by 1.
+// for inlining, which StoreFrom would else be over by 1.
 
 func call(f wordsFunc, h *head, p unsafe.Pointer, n uintptr, typ any) {
 	f(uintptr(unsafe.Pointer(h)), uintptr(p), n, typ)
