@@ -444,11 +444,13 @@ func FuzzLog(f *testing.F) {
 // TestLog_StackGrows is TestBlock_StackGrows for a Log: the payload is on the stack, too, and what looks at it goes on in
 // Go, because nothing fits or because no sequence can be used.
 func TestLog_StackGrows(t *testing.T) {
-	const depth = 500
+	// It begins at so many places, which are as far apart as the frames of lower, that they reach over a frame of
+	// descendLog: from some of them there is room for that where a stack ends, and none for what Write calls.
+	const depth, places = 500, 40
 	for name, size := range map[string]int{"full": 1, "slow": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			onTiers(t, func(t *testing.T) {
-				if size > 1 && rseqColumn() >= 0 {
+				if size > 1 && currentTier() == tierRSEQ {
 					setRSEQColumns(0)
 					defer setRSEQColumns(uint32(columns))
 				}
@@ -456,9 +458,8 @@ func TestLog_StackGrows(t *testing.T) {
 				l.Make(size)
 				grown := make(chan int)
 				during := 0
-				n := storm.Size(200)
-				for i := range n {
-					go func() { grown <- lower(i%40, func() int { return descendLog(t, &l, depth, size > 1) }) }()
+				for i := range places {
+					go func() { grown <- lower(i, func() int { return descendLog(t, &l, depth, size > 1) }) }()
 					during += <-grown
 					records := 0
 					for _, r := range drain(&l) {
@@ -479,7 +480,7 @@ func TestLog_StackGrows(t *testing.T) {
 	}
 }
 
-// lower calls f a little lower on the stack, so that it ends elsewhere.
+// lower calls f n small frames lower on the stack.
 //
 //go:noinline
 func lower(n int, f func() int) int {
