@@ -52,7 +52,6 @@ type Domain struct {
 	role     [2]role   // who drives: 0 for Synchronize and the worker, 1 for the expedited
 	moved    broadcast // done, role or the worker's progress changed
 	guarded  atomic.Bool
-	crowded  atomic.Bool // see openWords. Orders nothing
 	divertMu sync.Mutex
 
 	_ [lineSize]byte

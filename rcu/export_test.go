@@ -139,4 +139,10 @@ func (d *Domain) Left() int {
 }
 
 // Crowded reports whether all Guards are counted until a grace period has ended.
-func (d *Domain) Crowded() bool { return d.crowded.Load() }
+func (d *Domain) Crowded() bool { return d.guards.crowded.Load() }
+
+// HoldDivert keeps all out who change how Guards begin, until the function that it returns is called.
+func (d *Domain) HoldDivert() (release func()) {
+	d.divertMu.Lock()
+	return d.divertMu.Unlock
+}

@@ -164,8 +164,8 @@ func (d *Domain) advance(target uint64) bool {
 func (d *Domain) endLocked() {
 	gp := &d.gp
 	d.calmLocked()
-	if d.crowded.Load() {
-		d.crowded.Store(false)
+	if d.guards.crowded.Load() {
+		d.guards.crowded.Store(false)
 		d.divert()
 	}
 	took := time.Since(gp.start)

@@ -23,14 +23,19 @@ func (d *Domain) newGuards() {
 // look for a word and find none costs more.
 func (d *Domain) openWords() bool {
 	d.mustBeMade()
-	if d.wordless {
-		return false
-	}
-	first := !d.guards.opened.Swap(true) // Pairs with the load in allWords: it is before the first Claim.
-	if first || d.guards.words.Full() && !d.crowded.Swap(true) {
+	g := &d.guards
+	switch {
+	case d.wordless:
+	case !g.opened.Load() && !g.opened.Swap(true): // Pairs with the load in allWords: it is before the first Claim.
 		d.divert()
+		return true
+	case g.words.Full():
+		// A section waits for nobody, so this is not divert, and in this order: beside one that opens the words they
+		// may stay open until another grace period has ended, but not shut.
+		g.words.Shut()
+		g.crowded.Store(true)
 	}
-	return first
+	return false
 }
 
 // divert has the Guards' Claims and Adds take the fast path or the slow one, as d's state asks for.
@@ -38,7 +43,7 @@ func (d *Domain) divert() {
 	d.divertMu.Lock()
 	defer d.divertMu.Unlock()
 	open := !d.isClosed()
-	if open && d.guards.opened.Load() && !d.crowded.Load() {
+	if open && d.guards.opened.Load() && !d.guards.crowded.Load() {
 		d.guards.words.Open()
 	} else {
 		d.guards.words.Shut()

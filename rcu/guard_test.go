@@ -48,6 +48,29 @@ func TestGuard_Crowded(t *testing.T) {
 	}
 }
 
+// A ReadLock that finds no word does not wait for somebody who is about to open or shut the words.
+func TestGuard_CrowdedWaitFree(t *testing.T) {
+	if _, err := asm.RSEQ(); err != nil {
+		t.Skip(err)
+	}
+	d := rcu.New()
+	crowd := func() {
+		var open []rcu.Guard
+		patience.Until(t, "words run out", func() (any, bool) {
+			open = append(open, d.ReadLock())
+			return d.Words(), d.Crowded()
+		})
+		for _, g := range open {
+			g.Unlock()
+		}
+	}
+	crowd() // The first Guard with a word and the first that is counted change how others begin.
+	must(t, d.Synchronize(bg))
+	release := d.HoldDivert()
+	defer release()
+	mustEnd(t, async(crowd), "ReadLock")
+}
+
 // A second Unlock of a Guard whose word nobody has claimed since panics, and ends no other section.
 func TestGuard_UnlockedTwice(t *testing.T) {
 	for _, m := range modes {

@@ -25,8 +25,9 @@ type phase struct {
 type guards struct {
 	// words show what the records of Readers show: the Domain's number as of the ReadLock of the Guard that
 	// has the word, or 0. hurry may add hurried to the number.
-	words  asm.Claims
-	opened atomic.Bool // words may be claimed, or could be once
+	words   asm.Claims
+	opened  atomic.Bool // words may be claimed, or could be once
+	crowded atomic.Bool // not until a grace period has ended, see openWords. Orders nothing
 
 	now    unsafe.Pointer // the element of phases that new Guards take; changes under gp.mu. See also newTicket
 	phases [2]phase
@@ -72,7 +73,7 @@ func (d *Domain) ReadLock() Guard {
 func readLockSlow(words *asm.Claims, n int64) *int64 {
 	const at = unsafe.Offsetof(Domain{}.guards) + unsafe.Offsetof(guards{}.words)
 	d := (*Domain)(unsafe.Add(unsafe.Pointer(words), -int(at)))
-	if !d.crowded.Load() && d.openWords() {
+	if !d.guards.crowded.Load() && d.openWords() {
 		return words.Claim(n, readLockSlow)
 	}
 	p := (*phase)(atomic.LoadPointer(&d.guards.now))
