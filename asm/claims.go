@@ -1,6 +1,9 @@
 package asm
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // ClaimWords is the number of words of each column of Claims: a cache line.
 const ClaimWords = 8
@@ -24,8 +27,8 @@ func (c *Claims) Make() { c.block.alloc(ClaimWords, true, releaseClaims) }
 // from its first operation of another kind on, such as an Add.
 //
 // The owner gives the word back by a StoreRelease of 0, once, and does not touch it
-// afterwards. He need not keep c reachable for that: words that are claimed when
-// it no longer is are not used for anything else.
+// afterwards. He need not keep c reachable for that: words of which one is still
+// claimed are not used for anything else.
 //
 // Claim is ordered as a load-acquire of the 0, and as a store-release. It is no fence: later loads may
 // pass the store. Fence orders those.
@@ -60,12 +63,14 @@ func (c *Claims) Open() { atomic.StorePointer(&c.block.base, c.block.lease.Load(
 // Shut keeps those out that begin after it. They cost little.
 func (c *Claims) Shut() { atomic.StorePointer(&c.block.base, nil) }
 
-// releaseClaims is release of the words of Claims. One that is not 0 has an owner who will store to it.
+// releaseClaims is release of the words of Claims. One that is not 0 has an owner who will store to it: then the next
+// garbage collection calls releaseClaims again.
 func releaseClaims(r run) {
 	l := lease{base: r.base}
 	for col := range columns {
 		for i := range ClaimWords {
 			if atomic.LoadInt64(l.word(tierRSEQ, col, i)) != 0 { // Pairs with the owner's StoreRelease.
+				runtime.AddCleanup(new(lease), releaseClaims, r)
 				return
 			}
 		}
