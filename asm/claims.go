@@ -43,7 +43,8 @@ func (c *Claims) Claim(v int64, other func(c *Claims, v int64) *int64) *int64 {
 // either. c must be reachable meanwhile.
 func (c *Claims) Word(col, i int) *int64 { return c.block.lease.Load().word(tierRSEQ, col, i) }
 
-// Full reports whether each word of the caller's column is claimed.
+// Full reports whether each word of the caller's column is claimed. If the thread can run sequences, it can after the
+// call.
 func (c *Claims) Full() bool {
 	col := Column()
 	if col >= columns || currentTier() != tierRSEQ {

@@ -18,24 +18,25 @@ func (d *Domain) newGuards() {
 	d.divert()
 }
 
-// openWords has d's Guards claim words from its first section on, and reports whether they could not until now. When
-// it is called later and this CPU has not enough of them, it has Guards be counted until a grace period has ended: to
-// look for a word and find none costs more.
+// openWords has d's Guards claim words from its first section on. When it is called later and this CPU has not enough
+// of them, it has Guards be counted until a grace period has ended: to look for a word and find none costs more. It
+// reports whether it is worth another try: the first one of a thread fails, and Full sees to it that the next need not.
 func (d *Domain) openWords() bool {
 	d.mustBeMade()
 	g := &d.guards
 	switch {
 	case d.wordless:
+		return false
 	case !g.opened.Load() && !g.opened.Swap(true): // Pairs with the load in allWords: it is before the first Claim.
 		d.divert()
-		return true
 	case g.words.Full():
 		// A section waits for nobody, so this is not divert, and in this order: beside one that opens the words they
 		// may stay open until another grace period has ended, but not shut.
 		g.words.Shut()
 		g.crowded.Store(true)
+		return false
 	}
-	return false
+	return true
 }
 
 // divert has the Guards' Claims and Adds take the fast path or the slow one, as d's state asks for.

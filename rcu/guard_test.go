@@ -1,6 +1,7 @@
 package rcu_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/quiesce-go/quiesce/asm"
@@ -89,4 +90,27 @@ func TestGuard_UnlockedTwice(t *testing.T) {
 			must(t, d.Synchronize(bg))
 		})
 	}
+}
+
+// The first Guard of a thread has a word, too.
+func TestGuard_NewThread(t *testing.T) {
+	if _, err := asm.RSEQ(); err != nil {
+		t.Skip(err)
+	}
+	d := rcu.New()
+	d.ReadLock().Unlock()
+	patience.Until(t, "ten new threads in a row have words", func() (any, bool) {
+		n := 0
+		for range 10 {
+			done := make(chan int)
+			go func() {
+				runtime.LockOSThread() // never undone, so the thread ends with the goroutine
+				g := d.ReadLock()
+				defer g.Unlock()
+				done <- d.Words()
+			}()
+			n += <-done
+		}
+		return n, n >= 10
+	})
 }

@@ -71,15 +71,26 @@ func (d *Domain) ReadLock() Guard {
 // readLockSlow is ReadLock of the Domain that has these words, where none can be claimed. n is what would have
 // been shown.
 func readLockSlow(words *asm.Claims, n int64) *int64 {
-	const at = unsafe.Offsetof(Domain{}.guards) + unsafe.Offsetof(guards{}.words)
-	d := (*Domain)(unsafe.Add(unsafe.Pointer(words), -int(at)))
+	d := domainOf(words)
 	if !d.guards.crowded.Load() && d.openWords() {
-		return words.Claim(n, readLockSlow)
+		return words.Claim(n, readLockCounted)
 	}
+	return readLockCounted(words, n)
+}
+
+// readLockCounted is readLockSlow that does not try again.
+func readLockCounted(words *asm.Claims, _ int64) *int64 {
+	d := domainOf(words)
 	p := (*phase)(atomic.LoadPointer(&d.guards.now))
 	// Pairs with the sums in drained, through the Fence in beginLocked, as the Claim does with the scan.
 	p.Add(begins, 1)
 	return &p.mark
+}
+
+// domainOf returns the Domain that has these words.
+func domainOf(words *asm.Claims) *Domain {
+	const at = unsafe.Offsetof(Domain{}.guards) + unsafe.Offsetof(guards{}.words)
+	return (*Domain)(unsafe.Add(unsafe.Pointer(words), -int(at)))
 }
 
 // Unlock ends the section. What was done in it is ordered before the end of every grace
