@@ -99,7 +99,7 @@ func sequencesOurs() []sequence {
 		{"seqAddOurs", addOursCode, &addOursCS, addCommit},
 		{"seqGateAddOurs", gateOursCode, &gateOursCS, addCommit},
 		{"seqTryLockOurs", lockOursCode, &lockOursCS, storeCommit},
-		{"seqClaimOurs", claimOursCode, &claimOursCS, storeCommit},
+		{"seqClaimOurs", claimOursCode, &claimOursCS, claimCommit},
 	}
 }
 

@@ -23,8 +23,8 @@ func (c *Claims) Make() { c.block.alloc(ClaimWords, true, releaseClaims) }
 
 // Claim stores v, which must not be 0, in the first word of the caller's column that is 0, and
 // returns its address. If there is none, if c is shut, or if the thread cannot run a
-// sequence, Claim returns what other(c, v) does. A thread can in the rseq tier only, and
-// from its first operation of another kind on, such as an Add.
+// sequence, Claim returns what other(c, v) does. A thread can from its first
+// operation of another kind on, such as an Add.
 //
 // The owner gives the word back by a StoreRelease of 0, once, and does not touch it
 // afterwards. He need not keep c reachable for that: words of which one is still
@@ -58,8 +58,13 @@ func (c *Claims) Full() bool {
 	return true
 }
 
-// Open lets Claims in. What happens before Open happens before one that gets a word.
-func (c *Claims) Open() { atomic.StorePointer(&c.block.base, c.block.lease.Load().base) }
+// Open lets Claims in, where there are restartable sequences. What happens before Open happens before one that gets a
+// word.
+func (c *Claims) Open() {
+	if decide(); rseqErr == nil {
+		atomic.StorePointer(&c.block.base, c.block.lease.Load().base)
+	}
+}
 
 // Shut keeps those out that begin after it. They cost little.
 func (c *Claims) Shut() { atomic.StorePointer(&c.block.base, nil) }

@@ -124,6 +124,27 @@ no:
 	XORL BX, BX
 	RET
 
+// CLAIM is the sequence of a claim of v, in BX, by the CPU number that was kept, in R10. It goes on at other
+// if that is not the thread's, and at slow if no word is 0.
+#define CLAIM \
+	CMPQ DX, 8(AX) \
+	JNE  arm \
+	CMPL R10, 4(AX) \
+	JNE  other \
+	SHLQ $16, R10 \
+	CMPQ (R13)(R10*1), $0 \
+	JEQ  free \
+busy: \
+	ADDQ  $8, R10 \
+	TESTQ $(8*const_ClaimWords-1), R10 \
+	JEQ   slow \
+	CMPQ  (R13)(R10*1), $0 \
+	JNE   busy \
+free: \
+	MOVQ BX, (R13)(R10*1) \
+	LEAQ (R13)(R10*1), AX \
+	RET
+
 // seqClaim is claim(c *Claims, v int64, other func(*Claims, int64) *int64) *int64, called by registers:
 //
 //	for i := range ClaimWords {
@@ -134,76 +155,71 @@ no:
 //	}
 //	return other(c, v)
 //
-// The words are the ones in a cache line of their own. c.base is no part of the sequence: it is nil or always the same,
-// and where it is nil the sequence that the thread ran last stays armed.
+// The words are the ones in a cache line of their own. Two loads that other sequences begin with are left out or
+// elsewhere. c.base is no part of this one, since it is nil or always the same; and where it is not nil there are
+// sequences (Open), so that rseqColumns is wanted only for another number than the one that was kept.
 TEXT ·seqClaim(SB), NOSPLIT|NOFRAME, $0-0
-	MOVQ BX, R11
-	MOVQ CX, DI
-	LOAD_SHARED(·claimCS, slow)
-	MOVQ (SI), R13
+	MOVQ AX, SI
+	MOVQ (SI), R13 // pairs with Open
 	TESTQ R13, R13
 	JEQ  slow
-	MOVQ R11, R9
+	KEPT_AT(R12)
+	LOAD_AREA
+	JEQ  slow
+	MOVL (R12), R10
+	MOVL RETRIES, R8
+	LEAQ ·claimCS(SB), DX
 
 rearm:
-	ARM_COLUMN
-	SHLQ $16, CX
-	CMPQ (R13)(CX*1), $0
-	JEQ  free
+	CLAIM
 
-busy:
-	ADDQ  $8, CX
-	TESTQ $(8*const_ClaimWords-1), CX
-	JEQ   slow
-	CMPQ  (R13)(CX*1), $0
-	JNE   busy
-
-free:
-	MOVQ R9, (R13)(CX*1)
-	LEAQ (R13)(CX*1), AX
-	RET
-	AGAIN_SHARED(rearm, slow)
+other:
+	MOVL 4(AX), R10
+	CMPL R10, ·rseqColumns(SB)
+	JCC  slow
+	CMPL R8, RETRIES
+	JEQ  rearm
+	MOVL R10, (R12)
+	JMP  rearm
+	SIGNATURE
+	MOVL (R12), R10
+	REARM(rearm)
 
 slow:
 	MOVQ SI, AX
-	MOVQ R11, BX
-	MOVQ DI, DX
+	MOVQ CX, DX
 	MOVQ (DX), R13
 	JMP  R13
 
 // seqClaimOurs is seqClaim without cgo.
 TEXT ·seqClaimOurs(SB), NOSPLIT|NOFRAME, $0-0
-	MOVQ BX, R11
-	MOVQ CX, DI
-	LOAD_OURS(·claimOursCS, slow)
-	MOVQ (SI), R13
+	MOVQ AX, SI
+	MOVQ (SI), R13 // pairs with Open
 	TESTQ R13, R13
 	JEQ  slow
-	MOVQ R11, R9
+	MOVQ 0(FS), AX
+	TESTQ AX, AX
+	JEQ  slow
+	MOVL 8(FS), R10
+	MOVL RETRIES, R8
+	LEAQ ·claimOursCS(SB), DX
 
 rearm:
-	ARM_COLUMN
-	SHLQ $16, CX
-	CMPQ (R13)(CX*1), $0
-	JEQ  free
+	CLAIM
 
-busy:
-	ADDQ  $8, CX
-	TESTQ $(8*const_ClaimWords-1), CX
-	JEQ   slow
-	CMPQ  (R13)(CX*1), $0
-	JNE   busy
-
-free:
-	MOVQ R9, (R13)(CX*1)
-	LEAQ (R13)(CX*1), AX
-	RET
-	AGAIN_OURS(rearm, slow)
+other:
+	MOVL 4(AX), R10
+	CMPL R10, ·rseqColumns(SB)
+	JCC  slow
+	MOVL R10, 8(FS)
+	JMP  rearm
+	SIGNATURE
+	MOVL 8(FS), R10
+	REARM(rearm)
 
 slow:
 	MOVQ SI, AX
-	MOVQ R11, BX
-	MOVQ DI, DX
+	MOVQ CX, DX
 	MOVQ (DX), R13
 	JMP  R13
 

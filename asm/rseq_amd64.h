@@ -109,15 +109,19 @@ arm: \
 	MOVL RETRIES, R8 \
 	LEAQ cs(SB), DX
 
+// KEPT_AT puts the place of the goroutine's number into place. It uses R9.
+#define KEPT_AT(place) \
+	MOVQ R14, R9 \
+	SHRQ $6, R9 \
+	ANDL $(const_guessCount-1), R9 \
+	LEAQ ·guesses(SB), place \
+	LEAQ (place)(R9*8), place
+
 // LOAD_SHARED is LOAD_OURS that also puts the place of the number into R12. It uses R9.
 #define LOAD_SHARED(cs, cannot) \
 	MOVQ AX, SI \
 	SHLQ $3, BX \
-	MOVQ R14, R9 \
-	SHRQ $6, R9 \
-	ANDL $(const_guessCount-1), R9 \
-	LEAQ ·guesses(SB), R12 \
-	LEAQ (R12)(R9*8), R12 \
+	KEPT_AT(R12) \
 	LOAD_THREAD(cs, cannot) \
 	MOVL (R12), CX
 
@@ -125,18 +129,14 @@ arm: \
 // The way back from there is not counted: to get there twice a thread has to be moved
 // in between, which takes it through arm.
 #define ARM_KEPT(cannot) \
-	ARM_COLUMN \
+	CMPQ DX, 8(AX) \
+	JNE  arm \
+	CMPL CX, 4(AX) \
+	JNE  other \
 	MOVQ (SI), R13 \
 	TESTQ R13, R13 \
 	JEQ  cannot \
 	ADDQ BX, R13
-
-// ARM_COLUMN is the part of ARM_KEPT that is about the CPU.
-#define ARM_COLUMN \
-	CMPQ DX, 8(AX) \
-	JNE  arm \
-	CMPL CX, 4(AX) \
-	JNE  other
 
 // AGAIN_OURS is AGAIN.
 #define AGAIN_OURS(rearm, cannot) \

@@ -24,6 +24,7 @@ var (
 	startBytes  = []byte{0x05, 0x04, 0x00, 0xf9} // MOVD R5, 8(R0)
 	addCommit   = []byte{0xca, 0xfc, 0x9f, 0xc8} // STLR R10, (R6)
 	storeCommit = addCommit
+	claimCommit = addCommit
 	stackCommit = addCommit
 	probeCommit = []byte{0xff, 0x43, 0x00, 0x39} // MOVB ZR, ret+8(FP)
 )

@@ -417,7 +417,7 @@ func sequences() []sequence {
 		{"rseqProbe", probeCode, &probeCS, probeCommit},
 		{"blockCompareAndSwap", casCode, &casCS, storeCommit},
 		{nameTryLock, lockCode, &lockCS, storeCommit},
-		{nameClaim, claimCode, &claimCS, storeCommit},
+		{nameClaim, claimCode, &claimCS, claimCommit},
 		{"blockSwapTwo", twoCode, &twoCS, stackCommit},
 		{"blockPush", pushCode, &pushCS, stackCommit},
 		{"blockPop", popCode, &popCS, stackCommit},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quiesce-go/quiesce/asm"
+	"github.com/quiesce-go/quiesce/internal/tier"
 )
 
 var (
@@ -90,7 +91,7 @@ func New(opts ...Option) *Domain {
 		o(d)
 	}
 	d.slowReaders = d.fenced || d.hooks != nil || d.debug != nil
-	if _, err := asm.RSEQ(); d.slowReaders || err != nil {
+	if d.slowReaders || tier.Current() != tier.RSEQ {
 		d.wordless = true
 	}
 	d.worker.intake = newIntake()
