@@ -1,7 +1,6 @@
 package percpu_test
 
 import (
-	"expvar"
 	"fmt"
 	"math"
 	"os"
@@ -18,8 +17,6 @@ import (
 	"github.com/quiesce-go/quiesce/internal/tier"
 	"github.com/quiesce-go/quiesce/percpu"
 )
-
-var _ expvar.Var = (*percpu.Counter)(nil)
 
 // onTiers runs f once in each tier that works here.
 func onTiers(t *testing.T, f func(t *testing.T)) {
@@ -429,9 +426,7 @@ func ExampleCounter_Reset() {
 
 func ExampleCounter_String() {
 	var hits percpu.Counter
-	m := new(expvar.Map).Init()
-	m.Set("hits", &hits)
 	hits.Add(3)
-	fmt.Println(m)
-	// Output: {"hits": 3}
+	fmt.Println(hits.String()) // what expvar.Publish("hits", &hits) shows
+	// Output: 3
 }

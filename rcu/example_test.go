@@ -3,7 +3,6 @@ package rcu_test
 import (
 	"context"
 	"errors"
-	"expvar"
 	"fmt"
 	"log/slog"
 	"os"
@@ -279,8 +278,8 @@ func ExampleWithDebug() {
 func ExampleDomain_String() {
 	d := rcu.New()
 	defer d.Close(context.Background())
-	var v expvar.Var = d // for expvar.Publish
-	fmt.Println(strings.HasPrefix(v.String(), `{"grace_periods":0,`))
+	shown := d.String() // what expvar.Publish("rcu", d) shows
+	fmt.Println(strings.HasPrefix(shown, `{"grace_periods":0,`))
 	// Output: true
 }
 

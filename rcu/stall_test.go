@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"expvar"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -440,12 +440,12 @@ func TestDebug_Collected(t *testing.T) {
 	})
 }
 
-// Stats and Domain are expvar.Vars, which have to be JSON.
+// Stats and Domain are expvar.Vars (examples/expvar), which have to be JSON.
 func TestStats_Expvar(t *testing.T) {
 	d := rcu.New()
 	d.Call(func() {})
 	must(t, d.Barrier(bg))
-	for _, v := range []expvar.Var{d, d.Stats()} {
+	for _, v := range []fmt.Stringer{d, d.Stats()} {
 		var got map[string]any
 		if err := json.Unmarshal([]byte(v.String()), &got); err != nil {
 			t.Fatalf("%v: %s", err, v)

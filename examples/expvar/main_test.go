@@ -6,7 +6,13 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"sync"
+
+	"github.com/quiesce-go/quiesce/percpu"
+	"github.com/quiesce-go/quiesce/rcu"
 )
+
+// What can be published as it is.
+var _ = []expvar.Var{new(percpu.Counter), new(percpu.BatchCounter), percpu.Usage{}, new(rcu.Domain), rcu.Stats{}}
 
 // Requests of many goroutines, and what /debug/vars says after them.
 func Example() {
