@@ -19,9 +19,11 @@ var (
 	blockAdd     func(b *Block, i int, delta int64)
 	gateAdd      func(b *Block, i int, delta int64)
 	blockTryLock func(b *Block, i int) (l *Lock, slot int)
-	claim        func(c *Claims, v int64, other func(*Claims, int64) *int64) *int64
+	claim        claimCall
 	logByWords   logCall
 )
+
+type claimCall = func(c *Claims, v int64, other func(*Claims, int64) *int64) *int64
 
 type logCall = func(l *Log, event uint32, payload uintptr, length, capacity int) bool
 
@@ -70,13 +72,13 @@ func init() {
 		blockAdd = byRegisters[func(*Block, int, int64)](&addCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockCode)
-		claim = byRegisters[func(*Claims, int64, func(*Claims, int64) *int64) *int64](&claimCode)
+		claim = byRegisters[claimCall](&claimCode)
 		logByWords = byRegisters[logCall](&logCode)
 	default:
 		blockAdd = byRegisters[func(*Block, int, int64)](&addOursCode)
 		gateAdd = byRegisters[func(*Block, int, int64)](&gateOursCode)
 		blockTryLock = byRegisters[func(*Block, int) (*Lock, int)](&lockOursCode)
-		claim = byRegisters[func(*Claims, int64, func(*Claims, int64) *int64) *int64](&claimOursCode)
+		claim = byRegisters[claimCall](&claimOursCode)
 		logByWords = byRegisters[logCall](&logCode)
 	}
 }

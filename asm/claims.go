@@ -40,18 +40,18 @@ func (c *Claims) Claim(v int64, other func(c *Claims, v int64) *int64) *int64 {
 
 // Word returns word i of column col, which is below Columns, for those who look on: by atomic loads,
 // which pair with Claim and with the owner's StoreRelease, and by a CompareAndSwap of what is not 0 to what is not 0
-// either. c must be reachable meanwhile.
+// either. c must be made, and reachable meanwhile. It costs a few instructions.
 func (c *Claims) Word(col, i int) *int64 { return c.block.lease.Load().word(tierRSEQ, col, i) }
 
 // Full reports whether each word of the caller's column is claimed. If the thread can run sequences, it can after the
-// call.
+// call. It costs some 10 ns, does not allocate, and orders nothing: it may be wrong by when it returns.
 func (c *Claims) Full() bool {
 	col := Column()
 	if col >= columns || currentTier() != tierRSEQ {
 		return false
 	}
 	for i := range ClaimWords {
-		if atomic.LoadInt64(c.Word(col, i)) == 0 {
+		if atomic.LoadInt64(c.Word(col, i)) == 0 { // Orders nothing.
 			return false
 		}
 	}
@@ -59,14 +59,15 @@ func (c *Claims) Full() bool {
 }
 
 // Open lets Claims in, where there are restartable sequences. What happens before Open happens before one that gets a
-// word.
+// word. It does not allocate.
 func (c *Claims) Open() {
 	if decide(); rseqErr == nil {
-		atomic.StorePointer(&c.block.base, c.block.lease.Load().base)
+		atomic.StorePointer(&c.block.base, c.block.lease.Load().base) // Pairs with the load in the sequence.
 	}
 }
 
-// Shut keeps those out that begin after it. They cost little.
+// Shut keeps those out that begin after it. It waits for nobody: one that began before may get a word still, so
+// whoever looks at the words goes on to do so.
 func (c *Claims) Shut() { atomic.StorePointer(&c.block.base, nil) }
 
 // releaseClaims is release of the words of Claims. One that is not 0 has an owner who will store to it: then the next

@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/quiesce-go/quiesce/asm"
 )
 
 // The door for the tests.
@@ -46,11 +44,9 @@ func WithoutWords() Option {
 
 // Words returns how many Guards have a word.
 func (d *Domain) Words() (n int) {
-	for col := range asm.Columns() {
-		for i := range asm.ClaimWords {
-			if atomic.LoadInt64(d.guards.words.Word(col, i)) != 0 {
-				n++
-			}
+	for w := range d.guards.allWords {
+		if atomic.LoadInt64(w) != 0 {
+			n++
 		}
 	}
 	return n

@@ -281,7 +281,7 @@ func (d *Domain) hurry() {
 		atomic.StoreUint64(&rec.hold, holdHurry)
 	}
 	for _, w := range gp.words {
-		// It may be freed, and claimed, meanwhile.
+		// It may be freed, and claimed, meanwhile. Pairs with nothing: whether the mark is seen does not matter.
 		if seen := atomic.LoadInt64(w); seen > 0 && !passedWord(w, d.newest()) {
 			atomic.CompareAndSwapInt64(w, seen, seen|hurried)
 		}

@@ -24,12 +24,13 @@ func (d *Domain) newGuards() {
 func (d *Domain) openWords() bool {
 	d.mustBeMade()
 	g := &d.guards
-	switch {
-	case d.wordless:
+	if d.wordless {
 		return false
-	case !g.opened.Load() && !g.opened.Swap(true): // Pairs with the load in allWords: it is before the first Claim.
+	}
+	if !g.opened.Load() && !g.opened.Swap(true) { // Pairs with the load in allWords: it is before the first Claim.
 		d.divert()
-	case g.words.Full():
+	}
+	if g.words.Full() {
 		// A section waits for nobody, so this is not divert, and in this order: beside one that opens the words they
 		// may stay open until another grace period has ended, but not shut.
 		g.words.Shut()

@@ -27,7 +27,7 @@ type guards struct {
 	// has the word, or 0. hurry may add hurried to the number.
 	words   asm.Claims
 	opened  atomic.Bool // words may be claimed, or could be once
-	crowded atomic.Bool // not until a grace period has ended, see openWords. Orders nothing
+	crowded atomic.Bool // none is to be, until a grace period has ended: see openWords. Orders nothing
 
 	now    unsafe.Pointer // the element of phases that new Guards take; changes under gp.mu. See also newTicket
 	phases [2]phase
@@ -59,8 +59,8 @@ type Guard struct {
 }
 
 // ReadLock begins a section and returns the Guard that ends it. Any goroutine may call
-// it, without preparation. It takes about 2 ns, and about twice that where it is counted, never blocks and does not
-// allocate. It panics if d is closed.
+// it, without preparation. It takes about 2 ns, and two to three times that where it is counted, never blocks and does
+// not allocate. It panics if d is closed.
 func (d *Domain) ReadLock() Guard {
 	// Pairs with the scan in beginLocked, through the Fence there: of the two, this thread's loads
 	// after the Claim see what was unpublished, or the scan sees the number. The load pairs with the
@@ -97,7 +97,7 @@ func domainOf(words *asm.Claims) *Domain {
 // period that waited for it. It takes about half a nanosecond, and about 3 where the section is counted. It panics if g
 // is zero. A second Unlock of a section panics, or makes a grace period end too early, or panic.
 func (g Guard) Unlock() {
-	if g.word != nil && atomic.LoadInt64(g.word) > 0 {
+	if g.word != nil && atomic.LoadInt64(g.word) > 0 { // Orders nothing: what is there is this section's own, or hurry's.
 		asm.StoreRelease(g.word, 0) // Pairs with the load in passedWord.
 	} else {
 		g.unlockSlow()
